@@ -1,0 +1,60 @@
+"""The command line: one file per command, each with heavy imports inside its function so that all start at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from oneclock.cli import beta
+
+app = typer.Typer(
+    name="oneclock",
+    help="Set the one memory of balanced Adam: choose beta, train, sweep, analyse.",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("beta")(beta.command)
+
+# Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
+_UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import oneclock
+
+        print(f"oneclock {oneclock.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line. Bad input is one line on stderr and exit code 2; ONECLOCK_DEBUG=1 shows the traceback."""
+    try:
+        code = app(arguments, prog_name="oneclock", standalone_mode=False)
+    except (typer.Abort, KeyboardInterrupt):
+        code = _complain("interrupted", 130)
+    except (_UsageProblem, ValueError, OSError, ImportError) as error:
+        if os.environ.get("ONECLOCK_DEBUG"):
+            raise
+        message = getattr(error, "format_message", error.__str__)()
+        code = _complain(" ".join(message.split()), 2)
+    sys.exit(code)
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"oneclock: {message}", file=sys.stderr)
+    return code

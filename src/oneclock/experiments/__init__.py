@@ -1,0 +1,1 @@
+"""The eleven experiments of the paper, as frozen values."""

@@ -1,0 +1,148 @@
+"""How long training stayed useful: a validation curve -> early stop -> T_ES. Pure Python, no torch.
+
+The paper does not say whether its early-stopping time is the step at which the patience ran out (`stop`) or the
+step of the best loss before that (`best`). Both are computed everywhere; `stop` is the default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from itertools import pairwise
+from typing import Literal, get_args
+
+Convention = Literal["stop", "best"]
+CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A validation curve: losses at strictly increasing steps, lower is better, at least one of them finite.
+
+    A NaN or infinite loss may stand in it: it is never an improvement.
+
+    >>> curve = Curve([100, 200, 300], [2.0, 1.5, 1.7])
+    >>> curve.best_step, curve.best_loss
+    (200, 1.5)
+    """
+
+    steps: tuple[float, ...]
+    losses: tuple[float, ...]
+
+    def __init__(self, steps: Sequence[float], losses: Sequence[float]) -> None:
+        object.__setattr__(self, "steps", tuple(steps))
+        object.__setattr__(self, "losses", tuple(float(loss) for loss in losses))
+        if len(self.steps) != len(self.losses):
+            raise ValueError(f"a curve needs one loss per step, got {len(self.steps)} and {len(self.losses)}")
+        if not any(map(math.isfinite, self.losses)):
+            raise ValueError("a curve needs at least one finite loss")
+        if not all(step >= 0 and math.isfinite(step) for step in self.steps):
+            raise ValueError("steps must be finite numbers of at least 0")
+        for before, after in pairwise(self.steps):
+            if not after > before:
+                raise ValueError(f"steps must increase, but {after:g} follows {before:g}; keep one loss per step")
+
+    @property
+    def best_loss(self) -> float:
+        """The smallest finite loss of the whole curve."""
+        return min(filter(math.isfinite, self.losses))
+
+    @property
+    def best_step(self) -> float:
+        """The first step with that loss."""
+        return self.steps[self.losses.index(self.best_loss)]
+
+
+@dataclass(frozen=True)
+class EarlyStop:
+    """Where training would have stopped: `stop` and `best` in steps; `ran_out` if the patience did."""
+
+    stop: float
+    best: float
+    ran_out: bool
+
+    def at(self, convention: Convention) -> float:
+        """The early-stopping step under one of the two conventions."""
+        if convention not in CONVENTIONS:
+            raise ValueError(f"convention must be 'stop' or 'best', got {convention!r}")
+        return self.stop if convention == "stop" else self.best
+
+
+def early_stop(
+    curve: Curve, budget: float | None = None, patience: float | None = None, min_delta: float = 0.0
+) -> EarlyStop:
+    """Stop at the first evaluation `patience` steps after the best, or at the last evaluation.
+
+    `budget` is the planned length of training in steps (default: the last step), `patience` is in steps (default: a
+    tenth of the budget). An improvement is `loss < best - min_delta`.
+
+    >>> early_stop(Curve([100, 200, 300, 400], [2.0, 1.5, 1.7, 1.6]), budget=1000)
+    EarlyStop(stop=300, best=200, ran_out=True)
+    """
+    budget = curve.steps[-1] if budget is None else budget
+    patience = budget / 10 if patience is None else patience
+    if not (math.isfinite(patience) and patience > 0):
+        raise ValueError(f"patience must be a finite number of steps above 0, got {patience!r}; check the budget")
+    if not (math.isfinite(min_delta) and min_delta >= 0):
+        raise ValueError(f"min_delta must be a finite number of at least 0, got {min_delta!r}")
+    best_step, best_loss = None, math.inf
+    for step, loss in zip(curve.steps, curve.losses, strict=True):
+        if math.isfinite(loss) and (best_step is None or loss < best_loss - min_delta):
+            best_step, best_loss = step, loss
+        elif best_step is not None and step >= best_step + patience:
+            return EarlyStop(stop=step, best=best_step, ran_out=True)
+    assert best_step is not None  # a Curve has a finite loss
+    return EarlyStop(stop=curve.steps[-1], best=best_step, ran_out=False)
+
+
+def mean_best_loss(seeds: Sequence[Curve]) -> float:
+    """L(beta): the mean over seeds of each seed's smallest validation loss.
+
+    >>> mean_best_loss([Curve([1], [2.0]), Curve([1], [4.0])])
+    3.0
+    """
+    if not seeds:
+        raise ValueError("L(beta) needs at least one curve")
+    return math.fsum(curve.best_loss for curve in seeds) / len(seeds)
+
+
+def effective_horizon(
+    curves: Mapping[float, Sequence[Curve]],
+    budget: float,
+    convention: Convention = "stop",
+    patience: float | None = None,
+    min_delta: float = 0.0,
+) -> int | float:
+    """T_ES of one experiment from its curves, beta -> one curve per seed: in steps, to one significant digit.
+
+    Over the two betas with the lowest L(beta): the mean over seeds of the early-stopping step, averaged. With one
+    beta, that one. The result may exceed the budget.
+
+    >>> good, bad = Curve([500, 1000], [2.0, 1.0]), Curve([500, 1000], [4.0, 5.0])
+    >>> effective_horizon({0.9: [good], 0.99: [bad]}, budget=1000)
+    1000
+    """
+    if not curves:
+        raise ValueError("T_ES needs the curves of at least one beta")
+    best = sorted(curves, key=lambda beta: (mean_best_loss(curves[beta]), beta))[:2]
+    times = [
+        math.fsum(early_stop(curve, budget, patience, min_delta).at(convention) for curve in curves[beta])
+        / len(curves[beta])
+        for beta in best
+    ]
+    return one_digit(math.fsum(times) / len(times))
+
+
+def one_digit(steps: float) -> int | float:
+    """`steps` rounded to one significant digit, halves up.
+
+    >>> one_digit(25_000), one_digit(19_500), one_digit(12_800)
+    (30000, 20000, 10000)
+    """
+    if not (math.isfinite(steps) and steps > 0):
+        raise ValueError(f"steps must be a finite number above 0, got {steps!r}")
+    exact = Decimal(repr(float(steps)))
+    rounded = float(exact.quantize(Decimal(1).scaleb(exact.adjusted()), rounding=ROUND_HALF_UP))
+    return int(rounded) if rounded.is_integer() else rounded

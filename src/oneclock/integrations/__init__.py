@@ -1,0 +1,1 @@
+"""One thin file per foreign framework, each importing only the core."""

@@ -1,0 +1,1 @@
+"""One reader per log format, from a file to validation curves."""

@@ -1,0 +1,1 @@
+"""What a spec's model names -> a torch module."""

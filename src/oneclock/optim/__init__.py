@@ -1,0 +1,6 @@
+"""Balanced Adam for PyTorch: thin subclasses of torch's optimizers, and the usual weight-decay groups."""
+
+from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
+from oneclock.optim.groups import decay_groups
+
+__all__ = ["BalancedAdam", "BalancedAdamW", "decay_groups"]

@@ -1,0 +1,1 @@
+"""The published figures of the paper, and the comparison with them."""

@@ -1,0 +1,326 @@
+"""The rule of balanced Adam: how long its one memory should be. Pure Python, no torch.
+
+Notation of the paper, used throughout the package:
+
+    H(beta)    = 1 / (1 - beta)      memory horizon, in steps
+    R(beta, T) = (1 - beta) * T      refresh count over a horizon of T steps
+    beta(T)    = 1 - R0 / T          the refresh rule, R0 = 1000
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+from typing import Any, Protocol, runtime_checkable
+
+REFRESHES = 1000
+"""R0, the paper's refresh count."""
+
+CALIBRATED = (6_000, 40_000)
+"""The horizons, in steps, that the evidence behind R0 = 1000 covers."""
+
+GRID: tuple[float, ...] = tuple(round(1 - 10 ** (-k / 4), 5) for k in range(13))
+"""The paper's 13 betas, four per decade of 1 - beta. Five decimals: three would make experiment 8 a tie."""
+
+
+def memory_horizon(beta: float) -> float:
+    """H = 1 / (1 - beta), the number of recent steps that dominate Adam's averages.
+
+    >>> round(memory_horizon(0.95), 6)
+    20.0
+    """
+    return 1 / (1 - checked_beta(beta))
+
+
+def refresh_count(beta: float, horizon: float) -> float:
+    """R = (1 - beta) * horizon, how often the memory is renewed in `horizon` steps.
+
+    >>> round(refresh_count(0.95, horizon=20_000), 6)
+    1000.0
+    """
+    return (1 - checked_beta(beta)) * _positive(horizon, "horizon")
+
+
+def refresh_beta(horizon: float, refreshes: float = REFRESHES) -> float:
+    """beta = 1 - refreshes / horizon, the paper's rule, for a useful training time of `horizon` steps.
+
+    >>> refresh_beta(20_000)
+    0.95
+    """
+    horizon, refreshes = _positive(horizon, "horizon"), _positive(refreshes, "refreshes")
+    if horizon <= refreshes:
+        raise ValueError(
+            f"no beta refreshes {refreshes:g} times in {horizon:g} steps: "
+            f"the horizon must exceed {refreshes:g}; give a longer horizon or fewer refreshes"
+        )
+    return _below_one(1 - refreshes / horizon, horizon)
+
+
+def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
+    """The grid value nearest to `beta` in plain distance; a tie goes to the smaller.
+
+    >>> nearest_beta(0.95)
+    0.94377
+    """
+    return min(grid, key=lambda value: (abs(value - checked_beta(beta)), value))
+
+
+def stability_interval(beta: float, refreshes: float = REFRESHES, grid: Sequence[float] = GRID) -> tuple[float, float]:
+    """The horizons (lower, upper), in steps, for which the rule projects to grid value `beta`.
+
+    Each bound is the T whose rule value lies midway to the neighbour. The ends of the grid are open: 0 and inf.
+
+    >>> tuple(round(bound) for bound in stability_interval(0.94377))
+    (12802, 22766)
+    """
+    refreshes = _positive(refreshes, "refreshes")
+    values = sorted(grid)
+    if beta not in values:
+        raise ValueError(f"beta {beta!r} is not on the grid; project it first with nearest_beta")
+    index = values.index(beta)
+    bounds = [refreshes / (1 - (low + high) / 2) for low, high in pairwise(values)]
+    return (bounds[index - 1] if index else 0.0, bounds[index] if index < len(bounds) else math.inf)
+
+
+def steps_from_tokens(tokens: float, tokens_per_step: float) -> int:
+    """Optimizer steps that `tokens` training tokens give; a last partial step counts.
+
+    >>> steps_from_tokens(2.6e9, tokens_per_step=131_072)
+    19837
+    """
+    return math.ceil(_positive(tokens, "tokens") / _positive(tokens_per_step, "tokens_per_step"))
+
+
+def steps_from_epochs(
+    epochs: float, samples: int, batch_size: int, accumulate: int = 1, drop_last: bool = False
+) -> int:
+    """Optimizer steps of `epochs` passes over `samples`; partial batches count unless `drop_last`, as in a DataLoader.
+
+    `batch_size` is what one forward pass sees over all devices; `accumulate` forward passes make one step.
+
+    >>> steps_from_epochs(50, samples=75_750, batch_size=128, drop_last=True)
+    29550
+    """
+    samples, batch_size = _whole(samples, "samples"), _whole(batch_size, "batch_size")
+    accumulate = _whole(accumulate, "accumulate")
+    batches = samples // batch_size if drop_last else -(-samples // batch_size)
+    if not batches:
+        raise ValueError(f"{samples} samples do not fill one batch of {batch_size}; lower batch_size or keep the last")
+    return math.ceil(_positive(epochs, "epochs") * -(-batches // accumulate))
+
+
+def planned_steps(
+    steps: float | None = None,
+    *,
+    tokens: float | None = None,
+    tokens_per_step: float | None = None,
+    epochs: float | None = None,
+    samples: int | None = None,
+    batch_size: int | None = None,
+    accumulate: int = 1,
+    drop_last: bool = False,
+) -> float:
+    """Optimizer steps from whichever one of the three a person knows: steps, tokens or epochs.
+
+    >>> planned_steps(epochs=50, samples=75_750, batch_size=128, drop_last=True)
+    29550
+    """
+    if sum(known is not None for known in (steps, tokens, epochs)) != 1:
+        raise ValueError("give the training time once: as steps, as tokens and tokens per step, or as epochs")
+    if steps is not None:
+        return _positive(steps, "horizon")
+    if tokens is not None:
+        if tokens_per_step is None:
+            raise ValueError("tokens need tokens per step beside them (--tokens-per-step)")
+        return steps_from_tokens(tokens, tokens_per_step)
+    if samples is None or batch_size is None:
+        raise ValueError("epochs need the number of samples and the batch size beside them (--samples, --batch-size)")
+    assert epochs is not None  # one of the three is known
+    return steps_from_epochs(epochs, samples, batch_size, accumulate, drop_last)
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A way to choose beta: horizon in, beta out. `Refresh`, `Fixed` and `Power` are rules."""
+
+    @property
+    def name(self) -> str:
+        """What tables and legends call it."""
+
+    def rate(self, horizon: Any) -> Any:
+        """1 - beta, unchecked arithmetic: it takes numpy arrays as well as numbers."""
+
+    def __call__(self, horizon: float) -> float:
+        """beta in [0, 1) for a horizon in steps; ValueError where the rule has none."""
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """1 - beta = refreshes / T.
+
+    >>> Refresh()(20_000)
+    0.95
+    """
+
+    refreshes: float = REFRESHES
+
+    def __post_init__(self) -> None:
+        _positive(self.refreshes, "refreshes")
+
+    @property
+    def name(self) -> str:
+        return f"Refresh R0={self.refreshes:g}"
+
+    def rate(self, horizon: Any) -> Any:
+        return self.refreshes / horizon
+
+    def __call__(self, horizon: float) -> float:
+        return refresh_beta(horizon, self.refreshes)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """One beta whatever the horizon.
+
+    >>> Fixed(0.94377)(20_000)
+    0.94377
+    """
+
+    beta: float
+
+    def __post_init__(self) -> None:
+        checked_beta(self.beta)
+
+    @property
+    def name(self) -> str:
+        return f"Fixed beta={self.beta:g}"
+
+    def rate(self, horizon: Any) -> Any:
+        return 1 - self.beta + 0 * horizon
+
+    def __call__(self, horizon: float) -> float:
+        _positive(horizon, "horizon")
+        return self.beta
+
+
+@dataclass(frozen=True)
+class Power:
+    """1 - beta = c * (T / t0) ** -alpha: alpha = 1 is the refresh rule with R0 = c * t0, alpha = 0 a fixed beta.
+
+    >>> round(Power(c=0.1, alpha=1.0)(20_000), 6)
+    0.95
+    """
+
+    c: float
+    alpha: float
+    t0: float = 10_000
+
+    def __post_init__(self) -> None:
+        _positive(self.c, "c")
+        _positive(self.t0, "t0")
+        if not (_is_number(self.alpha) and math.isfinite(self.alpha)):
+            raise ValueError(f"alpha must be a finite number, got {self.alpha!r}")
+
+    @property
+    def name(self) -> str:
+        return f"Power alpha={self.alpha:g} c={self.c:g}"
+
+    def rate(self, horizon: Any) -> Any:
+        return self.c * (horizon / self.t0) ** -self.alpha
+
+    def __call__(self, horizon: float) -> float:
+        rate = self.rate(_positive(horizon, "horizon"))
+        if not rate <= 1:
+            raise ValueError(f"{self.name} has no beta for {horizon:g} steps: 1 - beta would be {rate:g}, above 1")
+        return _below_one(1 - rate, horizon)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The refresh rule's answer for one horizon, with its interval and its doubts.
+
+    `stable_from` and `stable_to` are whole steps, None where the grid is open-ended.
+    """
+
+    horizon: float
+    refreshes: float
+    beta: float
+    memory_horizon: float
+    grid_beta: float
+    stable_from: int | None
+    stable_to: int | None
+    calibrated: bool
+    notes: tuple[str, ...]
+
+
+def choose(horizon: float, refreshes: float = REFRESHES) -> Choice:
+    """The beta for a useful training time of `horizon` steps, and how far to trust it.
+
+    >>> answer = choose(20_000)
+    >>> answer.beta, answer.grid_beta, answer.stable_from, answer.stable_to, answer.calibrated
+    (0.95, 0.94377, 12802, 22766, True)
+    """
+    horizon, refreshes = _tidy(horizon), _tidy(refreshes)
+    beta = refresh_beta(horizon, refreshes)
+    grid_beta = nearest_beta(beta)
+    lower, upper = stability_interval(grid_beta, refreshes)
+    low, high = CALIBRATED
+    inside = low <= horizon <= high
+    notes = []
+    if not inside:
+        side = f"below {low:,}" if horizon < low else f"above {high:,}"
+        notes.append(
+            f"{horizon:,} steps lie {side}: the evidence behind the rule covers {low:,} to {high:,} steps, "
+            "and here it extrapolates"
+        )
+    if refreshes != REFRESHES:
+        notes.append(f"{refreshes:,} refreshes is your choice; the paper's is {REFRESHES}")
+    return Choice(
+        horizon=horizon,
+        refreshes=refreshes,
+        beta=beta,
+        memory_horizon=horizon / refreshes,
+        grid_beta=grid_beta,
+        stable_from=round(lower) if lower > 0 else None,
+        stable_to=round(upper) if upper < math.inf else None,
+        calibrated=inside and refreshes == REFRESHES,
+        notes=tuple(notes),
+    )
+
+
+def checked_beta(beta: float) -> float:
+    """`beta` itself if it lies in [0, 1), else a ValueError that says so."""
+    if not _is_number(beta) or not 0 <= beta < 1:
+        raise ValueError(f"beta must be a number in [0, 1), got {beta!r}; usual values are 0.9 to 0.999")
+    return float(beta)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _tidy(value: float) -> float:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _positive(value: float, name: str) -> float:
+    if not _is_number(value) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    if value > 1e300:
+        raise ValueError(f"{name} is too large to compute with; give it in steps, below 1e300")
+    return value if isinstance(value, int) else float(value)
+
+
+def _whole(value: int, name: str) -> int:
+    if _positive(value, name) != int(value):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def _below_one(beta: float, horizon: float) -> float:
+    if beta >= 1:
+        raise ValueError(f"at {horizon:g} steps beta rounds to 1 in floating point; give a shorter horizon")
+    return beta

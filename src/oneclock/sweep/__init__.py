@@ -1,0 +1,1 @@
+"""Many runs: the protocol (which), targets (what), the engine (where)."""
