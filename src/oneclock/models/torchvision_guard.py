@@ -1,0 +1,37 @@
+"""Import this before torchvision, transformers or lightning: beside a CPU-only torch they may stop at import.
+
+The torchvision of PyPI is built for the CUDA torch of PyPI. Beside a CPU build its compiled operators do not load, and
+`import torchvision` ends with "operator torchvision::nms does not exist", because it describes two operators that were
+never defined. Models and transforms need neither: on that very error, and only then, both are declared.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import torch
+
+_SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_declared: list[torch.library.Library] = []  # torch forgets the operators when the library object is collected
+
+
+def import_torchvision() -> None:
+    """Import torchvision, declaring the operators that a CPU-only torch lacks if that is what stops it."""
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError as error:
+        if "operator torchvision::nms does not exist" not in str(error):
+            raise
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        library.define("nms" + _SIGNATURE)
+        library.define("qnms" + _SIGNATURE)
+        _declared.append(library)
+        importlib.import_module("torchvision")
+    except ImportError as error:
+        raise ImportError("vision models need torchvision: pip install 'oneclock[vision]'") from error
+
+
+import_torchvision()
