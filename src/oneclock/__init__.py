@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oneclock.horizon import Curve, early_stop, effective_horizon
-    from oneclock.optim import BalancedAdam, BalancedAdamW, decay_groups
+    from oneclock.optim import BalancedAdam, BalancedAdamW, RefreshScheduler, decay_groups
     from oneclock.rule import (
         GRID,
         choose,
@@ -30,6 +30,7 @@ __all__ = [
     "BalancedAdam",
     "BalancedAdamW",
     "Curve",
+    "RefreshScheduler",
     "choose",
     "decay_groups",
     "early_stop",
@@ -45,7 +46,7 @@ __all__ = [
 
 _HOME = {
     **dict.fromkeys(["Curve", "early_stop", "effective_horizon"], "oneclock.horizon"),
-    **dict.fromkeys(["BalancedAdam", "BalancedAdamW", "decay_groups"], "oneclock.optim"),
+    **dict.fromkeys(["BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"], "oneclock.optim"),
 }
 
 

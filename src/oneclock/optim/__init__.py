@@ -2,5 +2,6 @@
 
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
 from oneclock.optim.groups import decay_groups
+from oneclock.optim.scheduler import RefreshScheduler
 
-__all__ = ["BalancedAdam", "BalancedAdamW", "decay_groups"]
+__all__ = ["BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"]

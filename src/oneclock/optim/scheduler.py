@@ -1,0 +1,166 @@
+"""RefreshScheduler: a beta that follows the horizon while training runs. Beyond the paper, and off unless asked for.
+
+The paper sets one beta before training and keeps it. Two things can make that beta stale: the plan is extended, or the
+validation loss shows that training stopped being useful long before the plan ends. In both cases the rule has a new
+answer, beta' = 1 - refreshes / horizon', and this scheduler walks there slowly. No experiment of the paper supports
+moving beta during a run; what can be proved is how large a step it may cause.
+
+With one beta for both averages at every step, whatever its history b_1 .. b_t, they still weigh the gradients alike:
+
+    m_t = sum_i w_i g_i,    v_t = sum_i w_i g_i^2,    w_i = (1 - b_i) b_(i+1) .. b_t >= 0,    sum_i w_i = 1 - b_1 .. b_t
+
+so m_t^2 <= (1 - b_1 .. b_t) v_t by Cauchy-Schwarz. Torch corrects the bias of both with the newest beta alone, by
+1 - b_t^t. Hence for every coordinate, weight decay aside and for any gradients,
+
+    |step_t| <= lr * sqrt((1 - b_1 .. b_t) / (1 - b_t^t))
+
+With a constant beta this is lr, as in `oneclock.optim.balanced`. If beta never rose it is at most lr. If beta rose it
+may exceed lr, by a factor of at most 1 / sqrt(1 - b_t^t): 1.26 when the run is one memory old, 1.00003 at ten
+memories, which is one hundredth of a plan with 1000 refreshes. At the default pace it stays below 1.02 even then.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any, NamedTuple
+
+import torch
+
+from oneclock.horizon import Curve, early_stop
+from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
+from oneclock.rule import REFRESHES, refresh_beta
+
+logger = logging.getLogger(__name__)
+
+
+class Change(NamedTuple):
+    """One line of a scheduler's history: at `step`, with `beta` in use, a new target was set, or reached."""
+
+    step: int
+    beta: float
+    reason: str
+
+
+class RefreshScheduler:
+    """Keeps `optimizer.beta` at 1 - refreshes / horizon while the horizon changes. Beyond the paper.
+
+    The horizon is `planned_steps` until `extend` gives a longer plan. With `follow_validation=True` it is also the
+    early stop of the losses given to `step`, from the evaluation on that ends a patience of a tenth of the plan, and
+    the plan again once a later loss is better. Call `step()` after every `optimizer.step()`, with the validation loss
+    where there is one.
+
+    Changes are gradual: the memory H = 1 / (1 - beta) grows or shrinks by about `pace` steps per step at most, a
+    relative change of `pace` per memory. Each is in `history` and goes to the `oneclock.optim.scheduler` logger.
+
+    >>> from oneclock.optim import BalancedAdamW
+    >>> optimizer = BalancedAdamW([torch.nn.Parameter(torch.ones(3))], horizon=20_000)
+    >>> scheduler = RefreshScheduler(optimizer, planned_steps=20_000)
+    >>> scheduler.extend(to_steps=40_000)
+    >>> for _ in range(1000):
+    ...     scheduler.step()  # after optimizer.step()
+    >>> scheduler.get_last_beta()
+    0.975
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        planned_steps: float,
+        refreshes: float = REFRESHES,
+        *,
+        follow_validation: bool = False,
+        pace: float = 0.1,
+    ) -> None:
+        inner = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps the optimizer it prepares
+        if not isinstance(inner, BalancedAdam | BalancedAdamW):
+            raise ValueError(f"RefreshScheduler moves the beta of a BalancedAdam or BalancedAdamW, got {inner!r}")
+        if not 0 < pace < 1:
+            raise ValueError(
+                f"pace must lie between 0 and 1, got {pace!r}: a memory cannot grow faster than time passes"
+            )
+        self.optimizer, self.refreshes, self.follow_validation, self.pace = inner, refreshes, follow_validation, pace
+        self.planned_steps = planned_steps
+        self.last_step = 0
+        self.history: list[Change] = []
+        self._since_best: list[tuple[int, float]] = []  # the validation curve from its best loss on
+        self._horizon = planned_steps
+        self._target = self.optimizer.beta = refresh_beta(planned_steps, refreshes)
+        self._note(f"planned for {planned_steps:,} steps")
+
+    def step(self, val_loss: float | None = None) -> None:
+        """Count one optimizer step, take in a validation loss where there is one, and move beta towards its target."""
+        self.last_step += 1
+        if val_loss is not None and self.follow_validation:
+            self._take_in(float(val_loss))
+        self._move()
+
+    def extend(self, to_steps: float) -> None:
+        """Plan for `to_steps` in all, more than before; beta starts towards the longer plan's at the next step."""
+        if to_steps <= self.planned_steps:
+            raise ValueError(
+                f"the plan is {self.planned_steps:,} steps already; extend it to more, not to {to_steps:,}"
+            )
+        self.planned_steps = to_steps
+        self._aim(f"extended to {to_steps:,} steps")
+
+    def get_last_beta(self) -> float:
+        """The beta in use, as `get_last_lr` gives the learning rate."""
+        return self.optimizer.beta
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, as plain values: what a checkpoint needs to go on in the middle of a move."""
+        state = {name: value for name, value in vars(self).items() if name != "optimizer"}
+        return {**state, "beta": self.optimizer.beta, "history": [tuple(change) for change in self.history]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where `state_dict` was taken, with its settings; to train for longer than it planned, `extend` then.
+
+        This sets the optimizer's beta too: load the scheduler first, and the optimizer finds nothing to warn of.
+        """
+        state = dict(state_dict)
+        self.optimizer.beta = state.pop("beta")
+        vars(self).update(state)
+        self.history = [Change(*change) for change in state["history"]]
+        self._since_best = [(step, loss) for step, loss in state["_since_best"]]
+
+    def _take_in(self, loss: float) -> None:
+        if math.isfinite(loss) and (not self._since_best or loss < self._since_best[0][1]):
+            self._since_best = [(self.last_step, loss)]
+        elif self._since_best:
+            self._since_best.append((self.last_step, loss))
+        self._aim("by the validation loss")
+
+    def _aim(self, why: str) -> None:
+        horizon = self._useful_steps()
+        if horizon == self._horizon:
+            return
+        self._horizon = horizon
+        if horizon <= self.refreshes:
+            self._note(f"{why}: horizon {horizon:,} steps, too short for {self.refreshes:,} refreshes; beta stays")
+        else:
+            self._target = refresh_beta(horizon, self.refreshes)
+            self._note(f"{why}: horizon {horizon:,} steps, towards beta {self._target:.6g}")
+
+    def _useful_steps(self) -> float:
+        if self._since_best:
+            stop = early_stop(Curve(*zip(*self._since_best, strict=True)), budget=self.planned_steps)
+            if stop.ran_out:
+                return min(stop.stop, self.planned_steps)
+        return self.planned_steps
+
+    def _move(self) -> None:
+        beta = self.optimizer.beta
+        if beta == self._target:
+            return
+        furthest = self.pace * (1 - beta)
+        way = math.log1p(-self._target) - math.log1p(-beta)
+        if abs(way) <= furthest:
+            self.optimizer.beta = self._target
+            self._note("target reached")
+        else:
+            self.optimizer.beta = 1 - (1 - beta) * math.exp(math.copysign(furthest, way))
+
+    def _note(self, reason: str) -> None:
+        self.history.append(Change(self.last_step, self.optimizer.beta, reason))
+        logger.info("step %d, beta %.6g: %s", *self.history[-1])
