@@ -1,0 +1,170 @@
+"""The rule against the paper's printed figures, and its laws."""
+
+import math
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oneclock import rule
+
+# Typed from the tables "selected betas" and "stability intervals": T_ES, selected beta, lower and upper T_ES.
+EXPERIMENTS = {
+    1: (6000, 0.822, 4048, 7199),
+    2: (10000, 0.900, 7199, 12802),
+    3: (10000, 0.900, 7199, 12802),
+    4: (10000, 0.900, 7199, 12802),
+    5: (20000, 0.944, 12802, 22766),
+    6: (30000, 0.968, 22766, 40486),
+    7: (30000, 0.968, 22766, 40486),
+    8: (40000, 0.968, 22766, 40486),
+    9: (10000, 0.900, 7199, 12802),
+    10: (10000, 0.900, 7199, 12802),
+    11: (20000, 0.944, 12802, 22766),
+}
+PRINTED_GRID = [0, 0.438, 0.684, 0.822, 0.900, 0.944, 0.968, 0.982, 0.990, 0.994, 0.997, 0.998, 0.999]
+
+horizons = st.floats(1000.001, 1e9)
+betas = st.floats(0, 1, exclude_max=True)
+
+
+def test_the_grid_is_the_printed_one():
+    assert [round(beta, 3) for beta in rule.GRID] == PRINTED_GRID
+    assert rule.GRID[5] == 0.94377
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_selected_beta_and_stability_interval_are_the_printed_ones(experiment):
+    t_es, selected, lower, upper = EXPERIMENTS[experiment]
+    beta = rule.nearest_beta(rule.refresh_beta(t_es))
+    assert round(beta, 3) == selected
+    assert tuple(round(bound) for bound in rule.stability_interval(beta)) == (lower, upper)
+
+
+def test_a_tie_goes_to_the_smaller_beta():
+    assert rule.nearest_beta(0.5, grid=[0.75, 0.25]) == 0.25
+
+
+@given(betas)
+def test_projection_agrees_with_brute_force(beta):
+    distances = {value: abs(value - beta) for value in rule.GRID}
+    nearest = [value for value, distance in distances.items() if distance == min(distances.values())]
+    assert rule.nearest_beta(beta) == min(nearest)
+
+
+@given(horizons)
+def test_the_rule_refreshes_a_thousand_times(horizon):
+    beta = rule.refresh_beta(horizon)
+    assert rule.refresh_count(beta, horizon) == pytest.approx(1000, rel=1e-6)
+    assert rule.memory_horizon(beta) == pytest.approx(horizon / 1000, rel=1e-6)
+
+
+@given(horizons)
+def test_the_choice_is_stable_exactly_on_its_interval(horizon):
+    chosen = rule.nearest_beta(rule.refresh_beta(horizon))
+    lower, upper = rule.stability_interval(chosen)
+    assert lower * (1 - 1e-9) <= horizon <= upper * (1 + 1e-9)
+    if lower:
+        assert rule.nearest_beta(rule.refresh_beta(lower * 0.999)) < chosen
+    if upper < math.inf:
+        assert rule.nearest_beta(rule.refresh_beta(upper * 1.001)) > chosen
+
+
+@given(horizons, st.floats(1e-3, 999))
+def test_power_family_contains_both_rules(horizon, refreshes):
+    assert rule.Power(c=refreshes / 10_000, alpha=1)(horizon) == pytest.approx(
+        rule.Refresh(refreshes)(horizon), abs=1e-12
+    )
+    assert rule.Power(c=0.05, alpha=0)(horizon) == pytest.approx(rule.Fixed(0.95)(horizon), abs=1e-12)
+
+
+@pytest.mark.parametrize("value", [rule.Refresh(), rule.Fixed(0.9), rule.Power(0.1, 0.5)])
+def test_a_rule_is_a_name_a_rate_and_a_beta(value):
+    assert isinstance(value, rule.Rule)
+    assert value.name
+    many = 1 - value.rate(numpy.array([6000.0, 40_000.0]))
+    assert many.tolist() == pytest.approx([value(6000), value(40_000)])
+
+
+BAD_NUMBERS = [math.nan, math.inf, -math.inf, 0, -1, "20000", None, True, 10**400, [1]]
+
+
+@pytest.mark.parametrize("bad", BAD_NUMBERS)
+def test_bad_horizons_are_refused_in_words(bad):
+    for call in (
+        lambda: rule.refresh_beta(bad),
+        lambda: rule.refresh_beta(20_000, refreshes=bad),
+        lambda: rule.refresh_count(0.9, bad),
+        lambda: rule.steps_from_tokens(bad, 10),
+        lambda: rule.steps_from_epochs(1, bad, 10),
+        lambda: rule.Refresh(bad),
+        lambda: rule.Fixed(0.9)(bad),
+        lambda: rule.Power(bad, 1),
+        lambda: rule.choose(bad),
+    ):
+        with pytest.raises(ValueError, match=r"must be|too large"):
+            call()
+
+
+@pytest.mark.parametrize("bad", [1, 1.2, -0.1, math.nan, "0.9", None, True])
+def test_bad_betas_are_refused_in_words(bad):
+    for call in (rule.memory_horizon, rule.nearest_beta, rule.Fixed, lambda beta: rule.refresh_count(beta, 100)):
+        with pytest.raises(ValueError, match=r"in \[0, 1\)"):
+            call(bad)
+
+
+def test_a_horizon_too_short_for_the_refreshes_has_no_beta():
+    with pytest.raises(ValueError, match="must exceed 1000; give a longer horizon or fewer refreshes"):
+        rule.refresh_beta(1000)
+    with pytest.raises(ValueError, match="no beta for"):
+        rule.Power(c=0.1, alpha=1)(500)
+
+
+def test_a_beta_that_rounds_to_one_is_refused():
+    with pytest.raises(ValueError, match="rounds to 1"):
+        rule.refresh_beta(1e20)
+
+
+def test_stability_interval_wants_a_grid_value():
+    with pytest.raises(ValueError, match="nearest_beta"):
+        rule.stability_interval(0.95)
+
+
+def test_the_ends_of_the_grid_are_open():
+    assert rule.stability_interval(0.0)[0] == 0
+    assert rule.stability_interval(0.999)[1] == math.inf
+    assert rule.choose(1100).stable_from is None
+    assert rule.choose(2e6).stable_to is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [
+        # Food-101, CIFAR-100 and Stanford Cars as the paper counts them.
+        (dict(epochs=50, samples=75_750, batch_size=128, drop_last=True), 29_550),
+        (dict(epochs=50, samples=50_000, batch_size=128, drop_last=True), 19_500),
+        (dict(epochs=100, samples=8144, batch_size=64), 12_800),
+        (dict(epochs=3, samples=1000, batch_size=10, accumulate=8), 39),
+        (dict(epochs=0.5, samples=1000, batch_size=10), 50),
+    ],
+)
+def test_steps_from_epochs(arguments, steps):
+    assert rule.steps_from_epochs(**arguments) == steps
+
+
+def test_steps_from_nothing_useful():
+    with pytest.raises(ValueError, match="do not fill one batch"):
+        rule.steps_from_epochs(1, samples=5, batch_size=10, drop_last=True)
+    with pytest.raises(ValueError, match="whole number"):
+        rule.steps_from_epochs(1, samples=5.5, batch_size=10)
+    for given_twice in ({}, {"steps": 5, "tokens": 3}, {"tokens": 5}, {"epochs": 1}):
+        with pytest.raises(ValueError, match="steps|tokens|epochs"):
+            rule.planned_steps(**given_twice)
+
+
+def test_doubts_are_said():
+    assert rule.choose(20_000).notes == ()
+    assert "below 6,000" in rule.choose(5000).notes[0]
+    assert "above 40,000" in rule.choose(50_000).notes[0]
+    assert not rule.choose(20_000, refreshes=500).calibrated

@@ -1,0 +1,89 @@
+"""One of two gloo processes: trains under DDP or FSDP, saves and loads a distributed checkpoint. Not a test itself.
+
+Usage: distributed_worker.py RANK PORT FOLDER
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from oneclock import BalancedAdamW
+
+
+def build():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
+
+
+def batches(steps):
+    generator = torch.Generator().manual_seed(1)
+    return [(torch.randn(4, 8, generator=generator), torch.randn(4, 4, generator=generator)) for _ in range(steps)]
+
+
+def train(model, optimizer, data, rank=None):
+    for x, y in data:
+        if rank is not None:
+            x, y = x[rank::2], y[rank::2]
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+
+def optimizer_of(model):
+    return BalancedAdamW(model.parameters(), lr=1e-2, beta=0.95, weight_decay=0.1)
+
+
+def whole(model):
+    return [p.full_tensor() if hasattr(p, "full_tensor") else p.detach() for p in model.parameters()]
+
+
+def expect_equal(ours, reference):
+    for p, q in zip(ours, reference, strict=True):
+        torch.testing.assert_close(p.detach(), q.detach(), rtol=1e-4, atol=1e-6)
+
+
+def main(rank, port, folder):
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    data = batches(10)
+    plain = build()
+    train(plain, optimizer_of(plain), data)
+
+    replicated = DistributedDataParallel(build())
+    train(replicated, optimizer_of(replicated), data, rank)
+    expect_equal(replicated.parameters(), plain.parameters())
+    print("DDP equals one process")
+
+    mesh = init_device_mesh("cpu", (2,))
+    sharded = fully_shard(build(), mesh=mesh)
+    optimizer = optimizer_of(sharded)
+    assert optimizer.param_groups[0]["fused"]
+    train(sharded, optimizer, data[:5], rank)
+    model_state, optimizer_state = get_state_dict(sharded, optimizer)
+    dcp.save({"model": model_state, "optimizer": optimizer_state}, checkpoint_id=folder)
+    train(sharded, optimizer, data[5:], rank)
+    expect_equal(whole(sharded), plain.parameters())
+    print("FSDP equals one process")
+
+    again = fully_shard(build(), mesh=mesh)
+    optimizer = optimizer_of(again)
+    model_state, optimizer_state = get_state_dict(again, optimizer)
+    state = {"model": model_state, "optimizer": optimizer_state}
+    dcp.load(state, checkpoint_id=folder)
+    set_state_dict(again, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+    assert optimizer.beta == 0.95
+    train(again, optimizer, data[5:], rank)
+    assert all(torch.equal(p, q) for p, q in zip(whole(again), whole(sharded), strict=True))
+    print("a distributed checkpoint continues bit for bit")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
