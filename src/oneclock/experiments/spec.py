@@ -24,9 +24,9 @@ class GPT2:
 
 @dataclass(frozen=True)
 class Llama:
-    """transformers' LlamaForCausalLM, from scratch."""
+    """transformers' LlamaForCausalLM, from scratch. `llama_60m.json` has 32,000 entries: t5-base without sentinels."""
 
-    vocabulary: int = 32_100
+    vocabulary: int = 32_000
     context: int = 256
     layers: int = 8
     heads: int = 8
@@ -36,7 +36,8 @@ class Llama:
 
 @dataclass(frozen=True)
 class T5:
-    """transformers' T5ForConditionalGeneration: a pretrained checkpoint, or from its configuration where None."""
+    """transformers' T5ForConditionalGeneration: a pretrained checkpoint (a name on the hub or a folder), or from this
+    configuration where that is None."""
 
     checkpoint: str | None = "t5-small"
     vocabulary: int = 32_128
@@ -45,16 +46,21 @@ class T5:
     width: int = 512
     feed_forward: int = 2048
     head_width: int = 64
+    dropout: float = 0.1
 
 
 @dataclass(frozen=True)
 class ResNet:
-    """torchvision's ResNet of bottleneck blocks (ResNet50), from scratch; the head is dropout, then a linear layer."""
+    """torchvision's ResNet of bottleneck blocks (ResNet50), from scratch; the head is dropout, then a linear layer.
+
+    The `small` stem, a 3x3 convolution without stride or pooling, is for images of 8 to 64 pixels.
+    """
 
     classes: int
-    blocks: tuple[int, ...] = (3, 4, 6, 3)
+    blocks: tuple[int, int, int, int] = (3, 4, 6, 3)
     width: int = 64
     head_dropout: float = 0.2
+    stem: Literal["imagenet", "small"] = "imagenet"
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,17 @@ class ViT:
 
 @dataclass(frozen=True)
 class EfficientNet:
-    """torchvision's EfficientNet-B0, from scratch, with a linear head; multipliers shrink it."""
+    """torchvision's EfficientNet-B0, from scratch, with a linear head after its dropout; multipliers shrink it.
+
+    The `small` stem has no stride, for images of 8 to 64 pixels.
+    """
 
     classes: int
     width_multiplier: float = 1.0
     depth_multiplier: float = 1.0
     dropout: float = 0.2
+    stochastic_depth: float = 0.2
+    stem: Literal["imagenet", "small"] = "imagenet"
 
 
 @dataclass(frozen=True)
@@ -98,13 +109,18 @@ Model = GPT2 | Llama | T5 | ResNet | ViT | EfficientNet | Swin
 
 @dataclass(frozen=True)
 class Text:
-    """A text data set, tokenized and packed into blocks of `length` tokens."""
+    """A text data set, tokenized and packed: a model sees at most `length` tokens at a time.
+
+    `held_out_documents`, drawn with `split_seed`, make the validation set of a source that has none. A `streaming`
+    source is read from its start only as far as the budget needs.
+    """
 
     source: str
     tokenizer: str
     length: int = 256
     streaming: bool = False
     held_out_documents: int | None = None
+    split_seed: int = 123
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,10 @@ class SpanCorruption:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Training transforms, in this order; evaluation resizes to `resize` and crops the centre."""
+    """Training transforms, in this order, normalization before the erasing; `rand_augment` is (operations, magnitude).
+
+    Evaluation resizes the shorter side to `resize` and crops the centre.
+    """
 
     crop: int = 224
     resize: int = 256
@@ -131,12 +150,17 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Images:
-    """An image classification data set."""
+    """An image classification data set. Without augmentation, images are normalized and otherwise taken as they are.
+
+    `train_per_class` images of each class, drawn with `split_seed`, train where the source has no split of its own.
+    """
 
     source: str
-    augmentation: Augmentation
+    augmentation: Augmentation | None
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
     train_per_class: int | None = None
-    split_seed: int | None = None
+    split_seed: int = 123
 
 
 Data = Text | Images
@@ -170,7 +194,9 @@ class Schedule:
 class Evaluation:
     """When and on how much: every `every` steps, and at the first step where `at_start`; always at the last step.
 
-    Language: `batches` fixed batches of train and validation, or up to `tokens` tokens. None means the whole set.
+    `batches` fixed batches, or up to `tokens` tokens; neither means the whole set. `batch_size` is the training one
+    where None. The training loss is that of `batches` fixed training batches, or the `running` mean of the objective
+    over the steps since the last evaluation.
     """
 
     every: int
@@ -178,11 +204,16 @@ class Evaluation:
     batches: int | None = None
     tokens: int | None = None
     batch_size: int | None = None
+    train_loss: Literal["fixed", "running"] = "running"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: everything but beta and seed. `budget` is in optimizer steps; `t_es` is the paper's, rounded."""
+    """One experiment: everything but beta and seed. `budget` is in optimizer steps; `t_es` is the paper's, rounded.
+
+    `batch_size` is what one forward pass sees, and `accumulate` counts the forward passes of a step, over all
+    processes. Label smoothing is the training objective's alone: validation never smooths.
+    """
 
     name: str
     title: str

@@ -1,0 +1,98 @@
+"""GPT-2, Llama and T5 as transformers has them, at the sizes a spec gives."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import warnings
+from typing import Any
+
+from torch import nn
+
+from oneclock.experiments.spec import GPT2, T5, Llama
+
+if importlib.util.find_spec("torchvision"):  # transformers imports it where it is installed
+    importlib.import_module("oneclock.models.torchvision_guard")
+
+try:
+    import transformers
+except ImportError as error:
+    raise ImportError("language models need transformers: pip install 'oneclock[language]'") from error
+
+
+def build(spec: GPT2 | Llama | T5) -> nn.Module:
+    """The language model of a spec."""
+    if isinstance(spec, GPT2):
+        return transformers.GPT2LMHeadModel(_gpt2(spec))
+    if isinstance(spec, Llama):
+        return transformers.LlamaForCausalLM(_llama(spec))
+    return transformers.T5ForConditionalGeneration(_t5(spec)) if spec.checkpoint is None else _pretrained(spec)
+
+
+def _gpt2(spec: GPT2) -> Any:
+    return transformers.GPT2Config(
+        vocab_size=spec.vocabulary,
+        n_positions=spec.context,
+        n_layer=spec.layers,
+        n_head=spec.heads,
+        n_embd=spec.width,
+        resid_pdrop=spec.dropout,
+        embd_pdrop=spec.dropout,
+        attn_pdrop=spec.dropout,
+        bos_token_id=None,
+        eos_token_id=None,
+        use_cache=False,
+    )
+
+
+def _llama(spec: Llama) -> Any:
+    return transformers.LlamaConfig(
+        vocab_size=spec.vocabulary,
+        max_position_embeddings=spec.context,
+        num_hidden_layers=spec.layers,
+        num_attention_heads=spec.heads,
+        hidden_size=spec.width,
+        intermediate_size=spec.intermediate,
+        rms_norm_eps=1e-6,
+        bos_token_id=None,
+        eos_token_id=None,
+        use_cache=False,
+    )
+
+
+def _t5(spec: T5) -> Any:
+    return transformers.T5Config(
+        vocab_size=spec.vocabulary,
+        num_layers=spec.layers,
+        num_heads=spec.heads,
+        d_model=spec.width,
+        d_ff=spec.feed_forward,
+        d_kv=spec.head_width,
+        dropout_rate=spec.dropout,
+        decoder_start_token_id=0,
+        use_cache=False,
+    )
+
+
+def _pretrained(spec: T5) -> nn.Module:
+    config = _t5(spec)
+    try:
+        model = transformers.T5ForConditionalGeneration.from_pretrained(spec.checkpoint)
+    except OSError:
+        warnings.warn(
+            f"the checkpoint {spec.checkpoint!r} is neither here nor to be downloaded: T5 starts from its "
+            "configuration with new weights, and the losses are not the paper's. Set model.checkpoint to a folder "
+            "with config.json and model.safetensors, or to none to say that new weights are meant",
+            stacklevel=2,
+        )
+        return transformers.T5ForConditionalGeneration(config)
+    names = ("vocab_size", "num_layers", "num_heads", "d_model", "d_ff", "d_kv", "dropout_rate")
+    for name in names:
+        has, wanted = getattr(model.config, name), getattr(config, name)
+        if has != wanted:
+            raise ValueError(
+                f"the checkpoint {spec.checkpoint!r} has {name} {has}, the experiment says {wanted}: "
+                "set model.checkpoint=none to train another size from new weights"
+            )
+    model.config.use_cache = False
+    return model
