@@ -1,1 +1,8 @@
-"""One reader per log format, from a file to validation curves."""
+"""One reader per log format, from a file or folder to validation curves, and the advice that follows from them.
+
+`read` looks at the content, not the name, to find the format. Nothing is ever unpickled.
+"""
+
+from oneclock.logs.read import READERS, Log, LoggedRun, read, read_curves
+
+__all__ = ["READERS", "Log", "LoggedRun", "read", "read_curves"]

@@ -1,0 +1,99 @@
+"""JSON lines: one object per line, nested or not, as many trainers print them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from oneclock.logs import lines, names
+from oneclock.logs.arguments import ARGUMENTS
+from oneclock.logs.source import Found, Source, Wanted, flat, number
+
+FORMAT = "JSON lines"
+_MOST_RUNS = 256
+_LOOKED_AT = 1000  # first objects that settle which key is the step
+
+
+def sniff(path: Path) -> bool:
+    first = next((line for line in lines.head(path).splitlines() if line.strip()), "")
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def load(path: Path, wanted: Wanted) -> Source:
+    objects = _Objects(path)
+    start = {key for value in islice(objects, _LOOKED_AT) for key, _ in flat(value)}
+    step = names.choose_step(sorted(start), wanted.step, path)
+    objects = _Objects(path)
+    source = gather(objects, path, step, wanted, FORMAT)
+    source.steps = names.step_candidates(sorted(start))
+    source.warnings += objects.warnings()
+    return source
+
+
+def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, wanted: Wanted, format: str) -> Source:
+    """Objects that each log some metrics at some step, one run for each value of the keys that tell runs apart.
+
+    Without a step key the evaluations are counted. An object without its step holds arguments, or is left out.
+    """
+    runs: dict[tuple[str, ...], Found] = {}
+    arguments: dict[str, Any] = {}
+    stepless = 0
+    for counted, value in enumerate(objects, start=1):
+        pairs = dict(flat(value))
+        arguments |= {key: content for key, content in pairs.items() if key.lower() in ARGUMENTS}
+        at = float(counted) if step is None else number(pairs.get(step))
+        if at is None:
+            stepless += any(names.rank(key) is not None for key in pairs)
+            continue
+        label = tuple(f"{key} {content}" for key, content in pairs.items() if names.is_run(key))
+        if label not in runs:
+            if len(runs) >= _MOST_RUNS:
+                raise ValueError(f"{path} holds more than {_MOST_RUNS} runs; give them one file each")
+            runs[label] = Found(", ".join(label) or path.stem)
+        for key, content in pairs.items():
+            loss = number(content)
+            if loss is not None and (key == wanted.metric or not _is_place(key)):
+                runs[label].add(key, at, loss, wanted)
+    for run in runs.values():
+        run.arguments |= arguments
+    warnings = [f"{stepless:,} entries with a loss have no {step!r} and were left out"] if stepless else []
+    return Source(format, list(runs.values()), step, [step] if step else [], warnings)
+
+
+def _is_place(key: str) -> bool:
+    return names.is_step(key) or names.is_epoch(key) or names.is_run(key)
+
+
+class _Objects:
+    """The objects of a file of JSON lines; lines that are none are counted."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._bad, self._torn = path, 0, False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for line in lines.lines(self._path):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                self._bad += 1
+                self._torn = not line.endswith("\n")
+                continue
+            if isinstance(value, dict):
+                yield value
+
+    def warnings(self) -> list[str]:
+        """What was left out, once the file is read."""
+        found = []
+        if self._torn:
+            found.append("the last line is cut off and was left out: the log may be truncated")
+        if bad := self._bad - self._torn:
+            found.append(f"{bad:,} lines are not JSON and were left out")
+        return found

@@ -1,0 +1,147 @@
+"""Which column is the validation loss, which the step: guesses from names alone, and the one place that makes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_VALIDATION = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "heldout"})
+_TRAINING = frozenset({"train", "training", "batch"})
+_LOSS = frozenset({"loss", "nll", "xent", "ce", "crossentropy", "mse", "mae", "rmse", "bpb", "bpc"})
+_LOWER_IS_BETTER = frozenset({"perplexity", "ppl", "error", "err", "wer", "cer"})
+_HIGHER_IS_BETTER = frozenset(
+    {
+        "acc",
+        "accuracy",
+        "f1",
+        "auc",
+        "auroc",
+        "bleu",
+        "rouge",
+        "precision",
+        "recall",
+        "map",
+        "iou",
+        "dice",
+        "r2",
+        "top1",
+    }
+)
+_NOT_A_METRIC = frozenset(
+    {"timestamp", "time", "runtime", "lr", "samples", "second", "seconds", "grad", "norm", "scale"}
+)
+_STEP = re.compile(
+    r"_*(?:(?:global|train|training|trainer|optimizer|opt|total|num|n|max)_)?(?:step|iteration|iter|update)s?"
+)
+_EPOCH = re.compile(r"_*(?:(?:train|current|num)_)?epochs?")
+_RUN = re.compile(r"(?:run|seed)(?:_(?:id|name|uuid))?")
+
+
+def tokens(name: str) -> frozenset[str]:
+    """The lower-case words of a name: `eval/SquadLoss_1` -> eval, squad, loss, 1."""
+    return frozenset(re.findall(r"[a-z]+\d*|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
+
+
+def rank(name: str) -> int | None:
+    """How likely `name` is the validation loss: 0 is surest, None is no loss at all.
+
+    >>> [rank(name) for name in ("val_loss", "eval/squad_loss", "test_loss", "loss", "train_loss", "accuracy")]
+    [0, 1, 3, 4, 5, None]
+    """
+    words = tokens(name)
+    if words & (_HIGHER_IS_BETTER | _NOT_A_METRIC):
+        return None
+    validation, training = bool(words & _VALIDATION), bool(words & _TRAINING)
+    if words & _LOSS:
+        if validation:
+            return 0 if len(words) == 2 else 1
+        return 5 if training else 3 if "test" in words else 4
+    return 2 if validation and words & _LOWER_IS_BETTER else None
+
+
+def is_training(name: str) -> bool:
+    """Whether the name is of a loss on the training data, as far as names tell."""
+    return rank(name) in (4, 5)
+
+
+def is_higher_better(name: str) -> bool:
+    """Whether larger values of the metric are better, as of an accuracy."""
+    return bool(tokens(name) & _HIGHER_IS_BETTER)
+
+
+def choose_metric(names: Iterable[str], named: str | None, where: object) -> str:
+    """The metric `named`, or the likeliest validation loss among `names`; the first of equals.
+
+    >>> choose_metric(["loss", "val_acc", "val_loss"], None, "log.csv")
+    'val_loss'
+    """
+    names = list(dict.fromkeys(names))
+    if named is not None:
+        return _named(names, named, where, "metric")
+    ranked = [(rank(name), name) for name in names]
+    losses = [(place, name) for place, name in ranked if place is not None]
+    if losses:
+        return min(losses, key=lambda pair: pair[0])[1]
+    if len(names) == 1 and not is_higher_better(names[0]):
+        return names[0]
+    raise ValueError(f"{where} has no column that looks like a loss; name one of: {listed(names)}")
+
+
+def candidates(names: Iterable[str]) -> list[str]:
+    """All metrics, likeliest first."""
+    places = {name: rank(name) for name in names}
+    return sorted(places, key=lambda name: 9 if places[name] is None else places[name] or 0)
+
+
+def is_step(name: str) -> bool:
+    """Whether a column counts optimizer steps.
+
+    >>> [is_step(name) for name in ("global_step", "trainer/global_step", "Step", "step_time")]
+    [True, True, True, False]
+    """
+    return _STEP.fullmatch(_last_part(name)) is not None
+
+
+def is_epoch(name: str) -> bool:
+    """Whether a column counts epochs."""
+    return _EPOCH.fullmatch(_last_part(name)) is not None
+
+
+def is_run(name: str) -> bool:
+    """Whether a column tells runs or seeds of one file apart."""
+    return _RUN.fullmatch(_last_part(name)) is not None
+
+
+def choose_step(names: Iterable[str], named: str | None, where: object) -> str | None:
+    """The step column `named`, or the likeliest: one of steps before one of epochs, or None where there is neither."""
+    names = list(dict.fromkeys(names))
+    if named is not None:
+        return _named(names, named, where, "step column")
+    return next(iter(step_candidates(names)), None)
+
+
+def step_candidates(names: Iterable[str]) -> list[str]:
+    """The columns that count steps, those named plainly `step` or `global_step` first, then those of epochs."""
+    names = list(names)
+    steps = sorted(filter(is_step, names), key=lambda name: _last_part(name).strip("_") not in ("step", "global_step"))
+    return steps + list(filter(is_epoch, names))
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Names for a sentence: quoted where needed, cut where there are many."""
+    names = [name if len(name) <= 80 else name[:77] + "..." for name in names]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(repr(name) for name in names[:most]) + more) or "nothing"
+
+
+def _named(names: list[str], named: str, where: object, kind: str) -> str:
+    if named in names:
+        return named
+    close = [name for name in names if name.lower() == named.lower()]
+    if len(close) == 1:
+        return close[0]
+    raise ValueError(f"{where} has no {kind} {named!r}; it has: {listed(names)}")
+
+
+def _last_part(name: str) -> str:
+    return re.split(r"[/.]", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()))[-1].lower().replace(" ", "_")

@@ -1,0 +1,105 @@
+"""One logged metric of one run, gathered point by point in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import Any
+
+import numpy as np
+
+from oneclock.horizon import Curve
+
+LIMIT = 2**17
+"""Points kept of one metric. Beyond it neighbours are merged, so a log of any length takes the same memory."""
+
+_LAST_STEP = 2.0**53  # beyond it, floats no longer tell neighbouring steps apart
+
+
+class Series:
+    """(step, value) in the order logged; of a step logged twice the later value counts.
+
+    >>> series = Series()
+    >>> for step, value in [(100, 2.0), (300, 1.7), (200, 1.8), (200, 1.5), (-1, 9.0)]:
+    ...     series.add(step, value)
+    >>> series.curve()
+    Curve(steps=(100, 200, 300), losses=(2.0, 1.5, 1.7))
+    >>> series.duplicates, series.ignored
+    (1, 1)
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._steps, self._values = array("d"), array("d")
+        self._limit, self._merged = limit, 1
+        self.ignored = 0
+        self.duplicates = 0
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, step: float, value: float) -> None:
+        """Append one point; a step that is negative, not finite or beyond 2**53 is counted and left out."""
+        if not 0 <= step <= _LAST_STEP:
+            self.ignored += 1
+            return
+        self._steps.append(step)
+        self._values.append(value)
+        if len(self._steps) >= self._limit:
+            self._shrink()
+
+    def forget_from(self, step: float) -> None:
+        """Drop what was logged at `step` or later: a restarted run is about to repeat it."""
+        kept = [(s, v) for s, v in zip(self._steps, self._values, strict=True) if s < step]
+        self._steps, self._values = array("d", [s for s, _ in kept]), array("d", [v for _, v in kept])
+
+    @property
+    def merged(self) -> int:
+        """How many evaluations one kept point may stand for; 1 where all are kept."""
+        return self._merged
+
+    def curve(self, scale: float = 1.0, offset: float = 0.0, sign: float = 1.0) -> Curve | None:
+        """The curve of `sign * value` over `(step + offset) * scale`, or None where no value is finite."""
+        self._sort()
+        if not any(map(math.isfinite, self._values)):
+            return None
+        steps = [_whole_if_exact((step + offset) * scale) for step in self._steps]
+        return Curve(steps, [sign * value for value in self._values])
+
+    @property
+    def starts_at(self) -> float:
+        """The smallest step."""
+        return min(self._steps)
+
+    @property
+    def evenly_spaced(self) -> bool:
+        """Whether the steps are whole numbers at one distance, as a log written at fixed intervals has them."""
+        self._sort()
+        gaps = np.diff(np.asarray(self._steps))
+        return len(gaps) == 0 or bool((gaps == gaps[0]).all())
+
+    def _sort(self) -> None:
+        steps, values = np.array(self._steps), np.array(self._values)
+        order = np.argsort(steps, kind="stable")
+        steps, values = steps[order], values[order]
+        last = np.append(steps[1:] != steps[:-1], True) if len(steps) else np.empty(0, bool)
+        self.duplicates += int(len(steps) - last.sum())
+        self._keep(steps[last], values[last])
+
+    def _shrink(self) -> None:
+        """Of every two neighbours keep the lower, and the very last: best step and best loss stay exact."""
+        self._sort()
+        if len(self) <= self._limit // 2:
+            return
+        steps, values = np.array(self._steps), np.array(self._values)
+        pairs = (len(steps) - 1) // 2 * 2
+        rank = np.where(np.isnan(values[:pairs]), math.inf, values[:pairs]).reshape(-1, 2)
+        kept = np.append(np.arange(0, pairs, 2) + rank.argmin(axis=1), np.arange(pairs, len(steps)))
+        self._keep(steps[kept], values[kept])
+        self._merged *= 2
+
+    def _keep(self, steps: Any, values: Any) -> None:
+        self._steps, self._values = array("d", steps.tobytes()), array("d", values.tobytes())
+
+
+def _whole_if_exact(step: float) -> float:
+    return int(step) if step.is_integer() else step

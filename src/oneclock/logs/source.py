@@ -1,0 +1,120 @@
+"""What a reader is asked for, and what it hands over: the values between the formats and `oneclock.logs.read`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from oneclock.logs import names
+from oneclock.logs.series import Series
+
+_MOST_HELD = 256  # metrics of one run whose values are kept
+_MOST_SEEN = 4096  # metrics of one run whose names are kept
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns a person named; None where they are to be guessed."""
+
+    metric: str | None = None
+    step: str | None = None
+
+
+class Found:
+    """One run in a log: its metrics by name, and the arguments it was started with.
+
+    A format that knows its metrics only at the end offers each value; what cannot be the answer is not kept.
+    """
+
+    def __init__(self, name: str, arguments: Mapping[str, Any] | None = None) -> None:
+        self.name = name
+        self.series: dict[str, Series] = {}
+        self.arguments: dict[str, Any] = dict(arguments or {})
+        self._seen: dict[str, None] = {}
+
+    @property
+    def metrics(self) -> list[str]:
+        """Every metric's name, in the order met."""
+        return list(self._seen)
+
+    def saw(self, metrics: Iterable[str]) -> None:
+        """Note names without values."""
+        for metric in metrics:
+            if len(self._seen) < _MOST_SEEN:
+                self._seen.setdefault(metric)
+
+    def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
+        """Keep one value if it can be the curve: of the metric named, or of one that looks like a loss."""
+        held = self.series.get(metric)
+        if held is None:
+            held = self._open(metric, wanted)
+        if held is not None:
+            held.add(step, value)
+
+    def _open(self, metric: str, wanted: Wanted) -> Series | None:
+        if metric in self._seen:
+            return None
+        self.saw([metric])
+        if len(self.series) >= _MOST_HELD:
+            return None
+        is_it = names.rank(metric) is not None if wanted.metric is None else metric.lower() == wanted.metric.lower()
+        if not is_it and (wanted.metric is not None or len(self._seen) > 1):
+            return None  # a first metric of any name is kept: it may stay the only one
+        return self.series.setdefault(metric, Series())
+
+
+@dataclass
+class Source:
+    """All a reader found: runs, the step column taken and those there were, and what a person should know."""
+
+    format: str
+    runs: list[Found]
+    step: str | None = "step"
+    steps: list[str] = field(default_factory=lambda: ["step"])
+    warnings: list[str] = field(default_factory=list)
+    epochs_from_one: bool = True  # epoch 0 is what its first finished epoch is called
+
+
+class Reader(Protocol):
+    """One format: a module with these names."""
+
+    FORMAT: str
+
+    def sniff(self, path: Path) -> bool:
+        """Whether the path holds this format, by looking inside; it never raises over what it finds."""
+
+    def load(self, path: Path, wanted: Wanted) -> Source:
+        """Read it, in bounded memory; ValueError where it cannot be read."""
+
+
+def number(value: object) -> float | None:
+    """A logged value as a float, or None where it is not a number.
+
+    >>> number("1.5"), number(True), number("fast"), number(10**400)
+    (1.5, None, None, inf)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return None
+
+
+def flat(values: Mapping[str, Any], prefix: str = "", depth: int = 4) -> Iterator[tuple[str, Any]]:
+    """Nested mappings as `outer/inner` pairs, to a bounded depth.
+
+    >>> dict(flat({"step": 1, "val": {"loss": 2.0}}))
+    {'step': 1, 'val/loss': 2.0}
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            if depth:
+                yield from flat(value, f"{prefix}{key}/", depth - 1)
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,87 @@
+"""Comma-separated tables, streamed: what the CSV formats share. Only the columns needed become numbers."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oneclock.logs import lines
+from oneclock.logs.source import number
+
+_DELIMITERS = (",", ";", "\t")
+
+
+@dataclass
+class Table:
+    """A CSV file's header, and its rows as they come.
+
+    `rows` yields the cells; what it had to leave out is counted in `skipped`, a row cut off at the end in `torn`.
+    """
+
+    path: Path
+    delimiter: str
+    columns: list[str]
+    skipped: int = 0
+    torn: bool = False
+    counted: int = 0
+    _decimal_comma: bool = field(default=False, repr=False)
+
+    @classmethod
+    def open(cls, path: Path) -> Table:
+        """Read the header. Raises ValueError where there is none."""
+        start = lines.head(path).splitlines()
+        if not start:
+            raise ValueError(f"{path} is empty, or holds no text")
+        delimiter = max(_DELIMITERS, key=start[0].count)
+        columns = next(csv.reader(start[:1], delimiter=delimiter), [])
+        columns = [column.strip() for column in columns]
+        if not any(columns) or all(number(column) is not None for column in columns):
+            raise ValueError(f"{path} has no header line; put the columns' names on the first line")
+        repeated = [column for column, times in Counter(columns).items() if times > 1 and column]
+        if repeated:
+            raise ValueError(f"{path} has the column {repeated[0]!r} more than once; rename one of them")
+        return cls(path, delimiter, columns, _decimal_comma=delimiter == ";" and "," in "".join(start[1:2]))
+
+    def rows(self) -> Iterator[Sequence[str]]:
+        """Every row that has as many cells as the header; a repeated header, as of a resumed run, is passed over."""
+        width, cells, complete = len(self.columns), [], True
+        reader = csv.reader(self._lines(), delimiter=self.delimiter)
+        next(reader, None)
+        for cells in reader:
+            if len(cells) == width:
+                if cells[0].strip() == self.columns[0] and [cell.strip() for cell in cells] == self.columns:
+                    continue
+                self.counted += 1
+                yield cells
+            elif cells:
+                self.skipped += 1
+                complete = False
+                continue
+            complete = True
+        if not complete and not self._ends_with_newline:
+            self.torn = True
+            self.skipped -= 1
+
+    def number(self, cell: str) -> float | None:
+        """A cell as a number, None where it is empty or no number."""
+        if not cell:
+            return None
+        return number(cell.replace(",", ".") if self._decimal_comma else cell)
+
+    def warnings(self) -> list[str]:
+        """What was left out, once the rows are read."""
+        found = []
+        if self.torn:
+            found.append("the last line is cut off and was left out: the log may be truncated")
+        if self.skipped:
+            found.append(f"{self.skipped:,} rows do not have the header's {len(self.columns)} cells and were left out")
+        return found
+
+    def _lines(self) -> Iterator[str]:
+        self._ends_with_newline = True
+        for line in lines.lines(self.path):
+            self._ends_with_newline = line.endswith(("\n", "\r"))
+            yield line
