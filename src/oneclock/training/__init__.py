@@ -1,1 +1,7 @@
-"""One training loop, one schedule, checkpoints."""
+"""One training loop, one schedule, checkpoints: `train` takes an experiment, a beta and a seed to a record."""
+
+from oneclock.training.interrupt import stop_on_signal
+from oneclock.training.run import identify, train
+from oneclock.training.schedule import learning_rate
+
+__all__ = ["identify", "learning_rate", "stop_on_signal", "train"]

@@ -71,7 +71,9 @@ def load(run: Path) -> dict[str, Any] | None:
     except Exception as error:  # whatever a file that torch did not write makes of itself
         raise damaged(run, f"{type(error).__name__}: {error}") from None
     if version != VERSION:
-        raise ValueError(f"{path} is of version {version}, and this oneclock reads {VERSION}; use the one that wrote it")
+        raise ValueError(
+            f"{path} is of version {version}, and this oneclock reads {VERSION}; use the one that wrote it"
+        )
     return state
 
 

@@ -1,0 +1,185 @@
+"""One run from its settings to its result: trained, resumed, or found finished."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from oneclock import data, models
+from oneclock.experiments.spec import Experiment
+from oneclock.records import Identity, Result, Run
+from oneclock.training import checkpoint
+from oneclock.training.batches import default_workers
+from oneclock.training.environment import environment
+from oneclock.training.loop import Fit, Options, Progress, loop, restore
+from oneclock.training.optimizer import Beta, checked, optimizer_for
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+TRACKERS = {"tensorboard": None, "wandb": "name", "mlflow": "run_name", "trackio": "name"}
+"""Where a run may be shown beside its record -> the option that names it there."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def train(
+    experiment: Experiment,
+    beta: Beta,
+    seed: int,
+    path: Path,
+    *,
+    data_dir: Path | None = None,
+    task: data.Task | None = None,
+    model: Callable[[], nn.Module] | None = None,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+    checkpoint_every: int | None = None,
+    checkpoint_minutes: float = 10.0,
+    log_with: str | None = None,
+    workers: int | None = None,
+) -> Result:
+    """Train the run of folder `path`, or go on with it, or return the result where it is finished.
+
+    `beta` is one number, or a pair (beta1, beta2) for a baseline. `task` and `model` replace what the experiment names:
+    data of one's own, and a function that builds a model, called once the seed is set. `stop` is asked between steps;
+    where it says yes, the run is saved as it stands and KeyboardInterrupt raised.
+    """
+    identity = identify(experiment, beta, seed)
+    path = Path(path)
+    accelerator = _accelerator(path, log_with)
+    with _plain_errors(path, every=True):
+        path.mkdir(parents=True, exist_ok=True)
+        if (path / "run.json").exists() and (result := Run.start(path, identity).result) is not None:
+            checkpoint.remove(path)
+            return result
+    set_seed(seed)
+    if task is None:
+        task = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
+    module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
+    if workers is None:
+        workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
+    options = Options(checkpoint_every, checkpoint_minutes, workers, progress, stop)
+    found = environment(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
+    with _plain_errors(path), accelerator.main_process_first():
+        run = Run.start(path, identity, found)
+    fit = Fit(
+        experiment, task, module, optimizer_for(module, experiment.optimizer, identity.beta), accelerator, run, options
+    )
+    with _plain_errors(path), _trackers(accelerator, identity, log_with):
+        return _to_the_end(fit)
+
+
+def identify(experiment: Experiment, beta: Beta, seed: int) -> Identity:
+    """What names the run of an experiment at a beta and a seed; its `folder` says where a study keeps it."""
+    for name, value in [
+        ("budget", experiment.budget),
+        ("accumulate", experiment.accumulate),
+        ("evaluation.every", experiment.evaluation.every),
+    ]:
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    return Identity(experiment.name, checked(beta), seed, experiment.budget, experiment.split, asdict(experiment))
+
+
+def set_seed(seed: int) -> None:
+    """Seed every global generator. A seed is a whole number from 0 to 2**32 - 1, which is what NumPy takes."""
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed}")
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - a model may draw from the global generator
+    torch.manual_seed(seed)
+
+
+def _to_the_end(fit: Fit) -> Result:
+    restore(fit)
+    reason = loop(fit)
+    if fit.accelerator.is_main_process:
+        fit.run.finish(
+            "finished" if reason is None else "diverged", fit.position.seconds, steps=fit.position.step, reason=reason
+        )
+        checkpoint.remove(fit.run.path)
+    fit.accelerator.wait_for_everyone()
+    result = fit.run.result
+    assert result is not None  # the main process has just written it
+    return result
+
+
+def _accelerator(path: Path, log_with: str | None) -> Accelerator:
+    """bf16 autocast where CUDA has it, fp32 elsewhere, as in the paper."""
+    try:
+        from accelerate import Accelerator, DistributedType, PartialState
+        from accelerate.utils import ProjectConfiguration
+    except ImportError as error:
+        raise ImportError("training needs accelerate: pip install 'oneclock[language,vision]'") from error
+    if log_with is not None and log_with not in TRACKERS:
+        raise ValueError(f"there is no tracker {log_with!r}; choose among {', '.join(TRACKERS)}")
+    if log_with is not None and importlib.util.find_spec(log_with) is None:
+        raise ImportError(f"pip install {log_with}")
+    bf16 = PartialState().device.type == "cuda" and torch.cuda.is_bf16_supported()
+    accelerator = Accelerator(
+        mixed_precision="bf16" if bf16 else "no",
+        log_with=log_with,
+        project_config=ProjectConfiguration(project_dir=str(path), logging_dir=str(path / "logs")),
+    )
+    if accelerator.distributed_type not in (DistributedType.NO, *_replicas(DistributedType)):
+        raise ValueError(
+            f"{accelerator.distributed_type.value} splits the model, and these models need one copy per process: "
+            "use `accelerate launch --multi_gpu`, or --cpu"
+        )
+    return accelerator
+
+
+def _replicas(kinds: Any) -> list[Any]:
+    return [kind for kind in kinds if kind.value.startswith("MULTI_")]
+
+
+@contextmanager
+def _trackers(accelerator: Accelerator, identity: Identity, log_with: str | None) -> Iterator[None]:
+    if log_with is None:
+        yield
+        return
+    name = TRACKERS[log_with]
+    run_name = identity.folder.rpartition("/")[2]
+    config = dict(_flat({"beta": identity.beta, "seed": identity.seed, **identity.spec}))
+    accelerator.init_trackers(identity.experiment, config, {log_with: {name: run_name}} if name else None)
+    try:
+        yield
+    finally:
+        for tracker in accelerator.trackers:
+            tracker.finish()
+        accelerator.trackers = []
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names and plain values, which is what trackers take."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value if isinstance(value, bool | int | float | str) else str(value)
+
+
+@contextmanager
+def _plain_errors(path: Path, every: bool = False) -> Iterator[None]:
+    """Turn a full disk (or `every` refusal to write) into one line that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if not every and error.errno not in _NO_ROOM:
+            raise
+        advice = "free some room" if error.errno in _NO_ROOM else "choose another folder"
+        raise OSError(
+            f"cannot write the run in {path}: {error.strerror}; {advice} and start it again: "
+            "it goes on from its last checkpoint, and what is recorded is intact"
+        ) from error
