@@ -6,7 +6,6 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -72,13 +71,8 @@ def _replaced(part: Spec, whole: Experiment, path: str, key: str, text: str) -> 
         members = ", ".join(f"{key}.{field.name}" for field in fields(known[name]))
         raise ValueError(f"{key!r} is a group of settings; give one of {members}")
     else:
-        value = _parsed(text, _types(type(part))[name], key)
+        value = _parsed(text, get_type_hints(type(part))[name], key)
     return replace(part, **{name: value})  # type: ignore[type-var]
-
-
-@cache
-def _types(spec: type) -> dict[str, Any]:
-    return get_type_hints(spec)
 
 
 def _parsed(text: str, kind: Any, key: str) -> Any:
@@ -88,7 +82,7 @@ def _parsed(text: str, kind: Any, key: str) -> Any:
             return None
         plain = [argument for argument in arguments if argument is not NoneType and not is_dataclass(argument)]
         if not plain:
-            raise ValueError(f"{key} cannot be made from {text!r}: it is a group of settings, absent in this experiment")
+            raise ValueError(f"{key} cannot be {text!r}: it is a group of settings, absent in this experiment")
         return _parsed(text, plain[0], key)
     if origin is Literal:
         if text not in arguments:

@@ -1,0 +1,107 @@
+"""Image classification as a task: decoded, augmented with torchvision's v2 transforms, normalized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from oneclock.data.image_sources import Pictures, TensorImages, open_images
+from oneclock.data.order import NOISE, Batch, EvaluationBatches, Order, Split, torch_seeded
+from oneclock.experiments.spec import Experiment, Images
+from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
+
+from torchvision.transforms import v2  # isort: skip
+
+
+class ImageTask:
+    """Batches of `images` and `labels`; see `oneclock.data.Task` for the contract."""
+
+    def __init__(self, experiment: Experiment, images: Images, root: Path) -> None:
+        self.experiment = experiment
+        self.train, self.validation = open_images(images, root)
+        self.train_transform, self.evaluation_transform = training_transform(images), evaluation_transform(images)
+        self.as_they_are = images.augmentation is None
+        self.order = Order(len(self.train), experiment.batch_size, experiment.drop_last)
+        if not self.order.batches:
+            raise ValueError(
+                f"{images.source} has {len(self.train)} training images, fewer than one batch of "
+                f"{experiment.batch_size}: give more images or a smaller batch_size"
+            )
+
+    def batch(self, seed: int, step: int, micro: int) -> Batch:
+        """Training micro-batch `micro` of step `step`."""
+        assert 0 <= micro < self.experiment.accumulate
+        position = step * self.experiment.accumulate + micro
+        with torch_seeded(NOISE, seed, position):
+            return self._batch(self.train, self.order.indices(seed, position), self.train_transform)
+
+    def evaluation(self, split: Split) -> EvaluationBatches:
+        """The fixed evaluation batches of a split, without augmentation."""
+        pictures = self.train if split == "train" else self.validation
+        plan = self.experiment.evaluation
+        return EvaluationBatches(
+            split,
+            len(pictures),
+            plan.batch_size or self.experiment.batch_size,
+            plan.batches,
+            partial(self._evaluation_batch, pictures),
+        )
+
+    def loss(self, model: nn.Module, batch: Batch, training: bool) -> Tensor:
+        """The mean cross-entropy of a batch, in nats; smoothed only in training."""
+        smoothing = self.experiment.label_smoothing if training else 0.0
+        return functional.cross_entropy(model(batch["images"]).float(), batch["labels"], label_smoothing=smoothing)
+
+    def weight(self, batch: Batch) -> int:
+        """The number of images."""
+        return len(batch["labels"])
+
+    def _evaluation_batch(self, pictures: Pictures, samples: np.ndarray, _: tuple[int, ...]) -> Batch:
+        return self._batch(pictures, samples, self.evaluation_transform)
+
+    def _batch(self, pictures: Pictures, indices: np.ndarray, transform: v2.Transform) -> Batch:
+        if isinstance(pictures, TensorImages) and self.as_they_are:
+            chosen = torch.from_numpy(indices.astype(np.int64))
+            return {"images": transform(pictures.images[chosen]), "labels": pictures.labels[chosen]}
+        samples = [pictures[int(index)] for index in indices]
+        images = torch.stack([transform(image) for image, _ in samples])
+        return {"images": images, "labels": torch.tensor([label for _, label in samples])}
+
+
+def training_transform(spec: Images) -> v2.Transform:
+    """The augmentation of a spec, then normalization, then random erasing."""
+    plan = spec.augmentation
+    steps: list[Any] = []
+    if plan is not None:
+        steps.append(v2.RandomResizedCrop(plan.crop, plan.scale, plan.ratio, antialias=True))
+        if plan.flip:
+            steps.append(v2.RandomHorizontalFlip())
+        if plan.color_jitter is not None:
+            steps.append(v2.ColorJitter(*plan.color_jitter))
+        if plan.rand_augment is not None:
+            operations, magnitude = plan.rand_augment
+            steps.append(v2.RandAugment(operations, magnitude))
+    erasing = [v2.RandomErasing(plan.random_erasing)] if plan is not None and plan.random_erasing else []
+    return _chain([*steps, *_normalized(spec), *erasing])
+
+
+def evaluation_transform(spec: Images) -> v2.Transform:
+    """Resize and centre crop where the spec augments, and normalization."""
+    plan = spec.augmentation
+    steps = [] if plan is None else [v2.Resize(plan.resize, antialias=True), v2.CenterCrop(plan.crop)]
+    return _chain([*steps, *_normalized(spec)])
+
+
+def _normalized(spec: Images) -> list[Any]:
+    return [v2.ToDtype(torch.float32, scale=True), v2.Normalize(spec.mean, spec.std)]
+
+
+def _chain(steps: Sequence[Any]) -> v2.Transform:
+    return v2.Compose([v2.ToImage(), *steps, v2.ToPureTensor()])

@@ -1,0 +1,97 @@
+"""Which samples make which batch: a pure function of seed and position, so that every beta of a seed sees the same.
+
+Each use of randomness has a key of whole numbers of its own: nothing here reads or moves a global generator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Batch = dict[str, Tensor]
+Split = Literal["train", "validation"]
+
+ORDER, NOISE, EVALUATION, SPLIT = range(4)
+"""The first part of a key: what the randomness is for."""
+
+
+def generator(*key: int) -> np.random.Generator:
+    """A numpy generator of its own for each key of whole numbers, none of them negative."""
+    return np.random.default_rng(np.random.SeedSequence(key))
+
+
+@contextmanager
+def torch_seeded(*key: int) -> Iterator[None]:
+    """Within it torch's global CPU generator is a function of the key; afterwards it is where it was before."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
+        yield
+
+
+@dataclass(frozen=True)
+class Order:
+    """`size` samples in batches, in a new order each epoch; a last partial batch counts unless `drop_last`.
+
+    >>> order = Order(size=10, batch_size=4, drop_last=True)
+    >>> order.batches, order.indices(seed=1, position=0).tolist() == order.indices(seed=1, position=0).tolist()
+    (2, True)
+    """
+
+    size: int
+    batch_size: int
+    drop_last: bool
+
+    @property
+    def batches(self) -> int:
+        """Batches in one epoch."""
+        return self.size // self.batch_size if self.drop_last else -(-self.size // self.batch_size)
+
+    def indices(self, seed: int, position: int) -> np.ndarray:
+        """The samples of batch number `position`, counted from 0 over all epochs."""
+        epoch, batch = divmod(position, self.batches)
+        return _permutation(self.size, seed, epoch)[batch * self.batch_size : (batch + 1) * self.batch_size]
+
+
+class EvaluationBatches(Sequence[Batch]):
+    """The fixed evaluation batches of one split, each made when asked for, by `make(samples, key)`.
+
+    `batches` of them are drawn from `size` samples, the same at every call; None means all samples, in their order.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        size: int,
+        batch_size: int,
+        batches: int | None,
+        make: Callable[[np.ndarray, tuple[int, ...]], Batch],
+    ) -> None:
+        self.key, self.batch_size, self.make = (EVALUATION, int(split == "train")), batch_size, make
+        self.samples = np.arange(size)
+        if batches is not None and batches * batch_size < size:
+            self.samples = np.sort(generator(*self.key).choice(size, batches * batch_size, replace=False))
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.samples) / self.batch_size)
+
+    def __getitem__(self, number: int) -> Batch:  # type: ignore[override]
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        samples = self.samples[number * self.batch_size : (number + 1) * self.batch_size]
+        return self.make(samples, (*self.key, number))
+
+
+@lru_cache(maxsize=2)
+def _permutation(size: int, seed: int, epoch: int) -> np.ndarray:
+    indices = np.arange(size, dtype=np.uint32 if size < 2**32 else np.uint64)
+    generator(ORDER, seed, epoch).shuffle(indices)
+    indices.flags.writeable = False
+    return indices

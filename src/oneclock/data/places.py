@@ -1,0 +1,35 @@
+"""Where data lie: a folder the user names, or a cache folder; and what to say when they lie nowhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ABSENT = (OSError, ValueError, RuntimeError)
+"""What datasets, huggingface_hub and torchvision raise for a source that is neither here nor to be downloaded."""
+
+
+def data_root(data_dir: Path | None = None) -> Path:
+    """The folder of local copies: `data_dir`, else ONECLOCK_DATA, else oneclock's folder in the user's cache.
+
+    >>> data_root(Path("/data"))
+    PosixPath('/data')
+    """
+    named = data_dir or os.environ.get("ONECLOCK_DATA")
+    if named:
+        root = Path(named).expanduser()
+        if root.exists() and not root.is_dir():
+            raise ValueError(f"the data folder {root} is a file; give a folder")
+        return root
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "oneclock"
+
+
+def offline() -> bool:
+    """Whether downloads are switched off, by the variable that huggingface_hub reads."""
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def missing(what: str, fetch: str, put: str, error: BaseException | None = None) -> ValueError:
+    """One line for a source that is neither here nor to be downloaded: what to fetch, and where to put it."""
+    reason = f" ({' '.join(str(error).split())[:160]})" if error else ""
+    return ValueError(f"{what} is not here and could not be downloaded{reason}: fetch {fetch} and put it into {put}")

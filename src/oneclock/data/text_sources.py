@@ -1,0 +1,116 @@
+"""Where the text of an experiment comes from: local files first, else the Hugging Face hub or its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oneclock.data.order import SPLIT, Split, generator
+from oneclock.data.places import ABSENT, missing
+from oneclock.experiments.overrides import did_you_mean
+from oneclock.experiments.spec import Text
+
+
+@dataclass(frozen=True)
+class HubText:
+    """A text data set on the hub. `separate` says that a row is a document, to be ended; else rows run on."""
+
+    repository: str
+    config: str | None = None
+    revision: str | None = None
+    separate: bool = True
+
+
+_CONVERTED = "refs/convert/parquet"  # the hub's own conversion of sets that only have a loading script
+HUB = {
+    "wikitext103": HubText("Salesforce/wikitext", "wikitext-103-raw-v1", separate=False),
+    "openwebtext": HubText("Skylion007/openwebtext", revision=_CONVERTED),
+    "c4": HubText("allenai/c4", "en"),
+    "slimpajama6b": HubText("DKYoon/SlimPajama-6B"),
+    "bookcorpus": HubText("bookcorpus/bookcorpus", revision=_CONVERTED),
+}
+_BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".gz": "json", ".zst": "json", ".txt": "text"}
+
+
+class Documents:
+    """The documents of one split of a source, in a fixed order; `key` says what they are, for the token cache."""
+
+    def __init__(self, spec: Text, split: Split, root: Path) -> None:
+        if spec.source not in HUB:
+            raise ValueError(f"there is no text source {spec.source!r}" + did_you_mean(spec.source, list(HUB)))
+        self.spec, self.split = spec, split
+        self.hub = HUB[spec.source]
+        stored: Split = "train" if spec.held_out_documents else split
+        self.files = _local_files(root / spec.source, stored)
+        self.rows = self._load(stored, root)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Plain data: two splits with the same key hold the same documents."""
+        origin: Any = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in self.files]
+        return {
+            "source": origin or [self.hub.repository, self.hub.config, self.hub.revision],
+            "split": self.split,
+            "held_out": [self.spec.held_out_documents, self.spec.split_seed] if self.spec.held_out_documents else None,
+        }
+
+    def batches(self, size: int = 1000) -> Iterator[list[str]]:
+        """Lists of up to `size` texts."""
+        chosen = self._chosen()
+        start = 0
+        for rows in self.rows.iter(batch_size=size):
+            texts = rows["text"]
+            if chosen is not None:
+                texts = [text for text, keep in zip(texts, chosen[start : start + len(texts)], strict=True) if keep]
+            start += len(rows["text"])
+            if texts:
+                yield texts
+
+    def _chosen(self) -> np.ndarray | None:
+        count = self.spec.held_out_documents
+        if count is None:
+            return None
+        total = getattr(self.rows, "num_rows", None) or sum(len(rows["text"]) for rows in self.rows.iter(1000))
+        if total <= count:
+            raise ValueError(
+                f"{self.spec.source} has {total} documents, of which {count} are to be held out: "
+                "give more text or a smaller data.held_out_documents"
+            )
+        held_out = np.zeros(total, dtype=bool)
+        held_out[generator(SPLIT, self.spec.split_seed).choice(total, count, replace=False)] = True
+        return held_out if self.split == "validation" else ~held_out
+
+    def _load(self, split: Split, root: Path) -> Any:
+        from datasets import load_dataset
+
+        if self.files:
+            builder = _BUILDERS[self.files[0].suffix]
+            rows = load_dataset(builder, data_files=[str(path) for path in self.files], split="train", streaming=True)
+            if rows.column_names and "text" not in rows.column_names:
+                raise ValueError(f"{self.files[0]} has no column 'text', only {', '.join(rows.column_names)}")
+            return rows
+        try:
+            return load_dataset(
+                self.hub.repository,
+                self.hub.config,
+                revision=self.hub.revision,
+                split=split,
+                streaming=self.spec.streaming,
+            )
+        except ABSENT as error:
+            name = f"{self.hub.repository}{f' ({self.hub.config})' if self.hub.config else ''}"
+            where = root / self.spec.source
+            fetch = f"{name} from the Hugging Face hub"
+            put = f"{where} as {split}*.parquet, .jsonl or .txt with a column 'text'"
+            raise missing(f"the {split} split of {self.spec.source}", fetch, put, error) from None
+
+
+def _local_files(folder: Path, split: Split) -> list[Path]:
+    files = sorted(path for path in folder.glob(f"{split}*") if path.suffix in _BUILDERS)
+    if len({_BUILDERS[path.suffix] for path in files}) > 1:
+        raise ValueError(f"{folder} has the {split} split in more than one format; keep one of them")
+    return files

@@ -1,0 +1,125 @@
+"""Text -> tokens, once: a flat file of token ids, memory-mapped and shared by every run that needs it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from oneclock.data.places import ABSENT, missing, offline
+from oneclock.records import hash_of, safe_name
+
+_HUB = {
+    "gpt2": "openai-community/gpt2",
+    "t5-small": "google-t5/t5-small",
+    "t5-base": "google-t5/t5-base",
+}
+_END = ("<|endoftext|>", "</s>")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A tokenizer: text -> ids, without special tokens; `end` is its end-of-text token."""
+
+    tokenizer: Any
+    key: str
+    end: int
+
+    @classmethod
+    def load(cls, name: str, root: Path) -> Tokens:
+        """The tokenizer of that name (`gpt2`, `t5-base`, ..), or the `tokenizer.json` that `name` is the path of."""
+        path = _tokenizer_file(name, root)
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # tokenizers raises bare Exception
+            raise ValueError(f"{path} is not a tokenizer: {error}") from None
+        tokenizer.encode_special_tokens = True  # "</s>" in a web page is text, not the end of it
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        end = next((found for token in _END if (found := tokenizer.token_to_id(token)) is not None), None)
+        if end is None:
+            raise ValueError(f"{path} has no end-of-text token: it needs {' or '.join(_END)}")
+        return cls(tokenizer, hashlib.sha256(path.read_bytes()).hexdigest()[:16], end)
+
+    @property
+    def dtype(self) -> Any:
+        """Two bytes a token where the vocabulary allows it."""
+        return np.uint16 if self.tokenizer.get_vocab_size() <= 2**16 else np.uint32
+
+    @property
+    def highest(self) -> int:
+        """The highest id that text can give."""
+        return max(self.tokenizer.get_vocab_size(with_added_tokens=False) - 1, self.end)
+
+    @property
+    def sentinels(self) -> np.ndarray:
+        """The ids of T5's `<extra_id_0>`, `<extra_id_1>`, .., as many as there are."""
+        found: list[int] = []
+        while (token := self.tokenizer.token_to_id(f"<extra_id_{len(found)}>")) is not None:
+            found.append(token)
+        return np.array(found, dtype=np.int64)
+
+    def write(self, documents: Iterable[list[str]], file: BinaryIO, separate: bool, limit: int | None) -> None:
+        """Append the ids of batches of documents, each ended with `end` if `separate`, up to `limit` tokens."""
+        written = 0
+        for batch in documents:
+            ids: list[int] = []
+            for encoding in self.tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                ids += encoding.ids
+                if separate:
+                    ids.append(self.end)
+            kept = ids if limit is None else ids[: limit - written]
+            file.write(np.array(kept, dtype=self.dtype).tobytes())
+            written += len(kept)
+            if limit is not None and written >= limit:
+                return
+
+
+def cached(root: Path, label: str, key: Any, dtype: Any, write: Callable[[BinaryIO], None]) -> np.ndarray:
+    """The array that `write` writes, from ROOT/tokens; made by the first who asks, while others wait for it."""
+    folder = root / "tokens"
+    path = folder / f"{safe_name(label)}-{hash_of(key)}.bin"
+    if not path.exists():
+        from filelock import FileLock
+
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f".{path.name}.lock"):
+            if not path.exists():
+                _write_aside(path, write)
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
+
+
+def _write_aside(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(aside, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _tokenizer_file(name: str, root: Path) -> Path:
+    local = root / "tokenizers" / name / "tokenizer.json"
+    for path in (Path(name), local):
+        if path.is_file():
+            return path
+    from huggingface_hub import hf_hub_download
+
+    problem: BaseException | None = None
+    for repository in dict.fromkeys([name, _HUB.get(name, name)]):
+        try:
+            return Path(hf_hub_download(repository, "tokenizer.json", local_files_only=offline()))
+        except ABSENT as error:  # noqa: PERF203
+            problem = error
+    fetch = f"tokenizer.json of {_HUB.get(name, name)} from the Hugging Face hub"
+    raise missing(f"the tokenizer {name!r}", fetch, str(local.parent), problem)
