@@ -14,10 +14,9 @@ from PIL import Image
 
 from oneclock.experiments import Experiment, find, override
 
-WORDS = (
-    "the of and to a in that is was he for it with as his on be at by i this had not are but from or have an they "
-    "which one you were her all she there would their we him been has when who will more no if out so said what up"
-).split()
+_COMMON = """the of and to a in that is was he for it with as his on be at by i this had not are but from or have an
+they which one you were her all she there would their we him been has when who will more no if out so said what up"""
+WORDS = _COMMON.split()
 
 _TEXT = ["data.length=32", "batch_size=2", "accumulate=2", "budget=6", "evaluation.every=3", "schedule.warmup_steps=2"]
 _GPT2 = [*_TEXT, "evaluation.batches=2", "model.layers=1", "model.heads=2", "model.width=16", "model.vocabulary=400"]
@@ -203,14 +202,14 @@ def _cars(root: Path) -> None:
     (folder / "devkit").mkdir(parents=True)
     names = np.array(["Acura RL Sedan 2012", "BMW M3 Coupe 2012", "Fiat 500 Abarth 2012"], dtype=object)
     savemat(folder / "devkit" / "cars_meta.mat", {"class_names": names})
-    for part, annotations in (("train", "devkit/cars_train_annos.mat"), ("test", "cars_test_annos_withlabels.mat")):
+    for part, labels in (("train", "devkit/cars_train_annos.mat"), ("test", "cars_test_annos_withlabels.mat")):
         rows = []
         for number in range(18 if part == "train" else 9):
             file = f"{number + 1:05d}.jpg"
             write_image(folder / f"cars_{part}" / file, number % 3, number + 100 * (part == "test"))
             rows.append((1, 1, 30, 30, number % 3 + 1, file))
         kinds = [*((name, object) for name in ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname"))]
-        savemat(folder / annotations, {"annotations": np.array(rows, dtype=kinds)})
+        savemat(folder / labels, {"annotations": np.array(rows, dtype=kinds)})
 
 
 def _caltech256(root: Path) -> None:

@@ -31,7 +31,7 @@ HUB = {
     "openwebtext": HubText("Skylion007/openwebtext", revision=_CONVERTED),
     "c4": HubText("allenai/c4", "en"),
     "slimpajama6b": HubText("DKYoon/SlimPajama-6B"),
-    "bookcorpus": HubText("bookcorpus/bookcorpus", revision=_CONVERTED),
+    "bookcorpus": HubText("bookcorpus/bookcorpus", revision=_CONVERTED, separate=False),
 }
 _BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".gz": "json", ".zst": "json", ".txt": "text"}
 
@@ -42,11 +42,10 @@ class Documents:
     def __init__(self, spec: Text, split: Split, root: Path) -> None:
         if spec.source not in HUB:
             raise ValueError(f"there is no text source {spec.source!r}" + did_you_mean(spec.source, list(HUB)))
-        self.spec, self.split = spec, split
+        self.spec, self.split, self.folder = spec, split, root / spec.source
         self.hub = HUB[spec.source]
-        stored: Split = "train" if spec.held_out_documents else split
-        self.files = _local_files(root / spec.source, stored)
-        self.rows = self._load(stored, root)
+        self.stored: Split = "train" if spec.held_out_documents else split
+        self.files = _local_files(self.folder, self.stored)
 
     @property
     def key(self) -> dict[str, Any]:
@@ -60,9 +59,10 @@ class Documents:
 
     def batches(self, size: int = 1000) -> Iterator[list[str]]:
         """Lists of up to `size` texts."""
-        chosen = self._chosen()
+        source = self._load()
+        chosen = self._chosen(source)
         start = 0
-        for rows in self.rows.iter(batch_size=size):
+        for rows in source.iter(batch_size=size):
             texts = rows["text"]
             if chosen is not None:
                 texts = [text for text, keep in zip(texts, chosen[start : start + len(texts)], strict=True) if keep]
@@ -70,11 +70,11 @@ class Documents:
             if texts:
                 yield texts
 
-    def _chosen(self) -> np.ndarray | None:
+    def _chosen(self, source: Any) -> np.ndarray | None:
         count = self.spec.held_out_documents
         if count is None:
             return None
-        total = getattr(self.rows, "num_rows", None) or sum(len(rows["text"]) for rows in self.rows.iter(1000))
+        total = getattr(source, "num_rows", None) or sum(len(rows["text"]) for rows in source.iter(1000))
         if total <= count:
             raise ValueError(
                 f"{self.spec.source} has {total} documents, of which {count} are to be held out: "
@@ -84,7 +84,7 @@ class Documents:
         held_out[generator(SPLIT, self.spec.split_seed).choice(total, count, replace=False)] = True
         return held_out if self.split == "validation" else ~held_out
 
-    def _load(self, split: Split, root: Path) -> Any:
+    def _load(self) -> Any:
         from datasets import load_dataset
 
         if self.files:
@@ -98,15 +98,14 @@ class Documents:
                 self.hub.repository,
                 self.hub.config,
                 revision=self.hub.revision,
-                split=split,
+                split=self.stored,
                 streaming=self.spec.streaming,
             )
         except ABSENT as error:
             name = f"{self.hub.repository}{f' ({self.hub.config})' if self.hub.config else ''}"
-            where = root / self.spec.source
             fetch = f"{name} from the Hugging Face hub"
-            put = f"{where} as {split}*.parquet, .jsonl or .txt with a column 'text'"
-            raise missing(f"the {split} split of {self.spec.source}", fetch, put, error) from None
+            put = f"{self.folder} as {self.stored}*.parquet, .jsonl or .txt with a column 'text'"
+            raise missing(f"the {self.stored} split of {self.spec.source}", fetch, put, error) from None
 
 
 def _local_files(folder: Path, split: Split) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from oneclock.experiments.checks import check
+from oneclock.experiments.notes import NOTES
 from oneclock.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.experiments.published import PUBLISHED
 from oneclock.experiments.spec import Experiment
@@ -21,4 +23,4 @@ def find(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-__all__ = ["EXPERIMENTS", "Experiment", "find", "override", "settings_of"]
+__all__ = ["EXPERIMENTS", "NOTES", "Experiment", "check", "find", "override", "settings_of"]

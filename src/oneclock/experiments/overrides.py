@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from oneclock.experiments.checks import check
 from oneclock.experiments.spec import Experiment
 
 Spec = TypeVar("Spec")
@@ -29,7 +30,7 @@ def override(spec: Experiment, settings: Iterable[str]) -> Experiment:
         if not equals:
             raise ValueError(f"a setting reads name=value, got {setting!r}; for example optimizer.lr=1e-4")
         spec = _replaced(spec, spec, key.strip(), key.strip(), text.strip())
-    return spec
+    return check(spec)
 
 
 def settings_of(spec: Any, prefix: str = "") -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The eleven experiments of the paper's appendix "Experimental Details", in the order of its tables.
 
-Where the appendix leaves a setting open, the value here is a choice; `NOTES` names each one.
+Where the appendix leaves a setting open, the value here is a choice: `oneclock.experiments.notes` names each.
 """
 
 from __future__ import annotations

@@ -23,7 +23,9 @@ except ImportError as error:
 def build(spec: GPT2 | Llama | T5) -> nn.Module:
     """The language model of a spec."""
     if isinstance(spec, GPT2):
-        return transformers.GPT2LMHeadModel(_gpt2(spec))
+        model = transformers.GPT2LMHeadModel(_gpt2(spec))
+        model.loss_type = "ForCausalLM"  # its default, but it warns where it is not said
+        return model
     if isinstance(spec, Llama):
         return transformers.LlamaForCausalLM(_llama(spec))
     return transformers.T5ForConditionalGeneration(_t5(spec)) if spec.checkpoint is None else _pretrained(spec)

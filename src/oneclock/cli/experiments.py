@@ -1,0 +1,84 @@
+"""`oneclock experiments`: the experiments in a table, or one of them in full."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(help="Show this experiment in full.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting: optimizer.lr=1e-4.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """The experiments of the paper, or all settings of one.
+
+    oneclock experiments
+
+    oneclock experiments vitb16-cifar100 --set optimizer.lr=1e-4
+    """
+    import dataclasses
+    import json
+
+    from rich.console import Console
+
+    from oneclock.experiments import EXPERIMENTS, NOTES, find, override
+
+    if name is None:
+        if settings:
+            raise ValueError("--set needs the name of an experiment before it")
+        chosen = list(EXPERIMENTS.values())
+        if as_json:
+            print(json.dumps([dataclasses.asdict(experiment) for experiment in chosen], indent=2))
+        else:
+            Console().print(_overview(chosen))
+        return
+    published = find(name)
+    experiment = override(published, settings or [])
+    if as_json:
+        print(json.dumps(dataclasses.asdict(experiment), indent=2))
+        return
+    Console().print(_in_full(published, experiment))
+    for note in NOTES.get(name, ()):
+        Console().print(f"note: {note}", markup=False, highlight=False)
+
+
+def _overview(experiments: list[Any]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    for column in ("split", "steps", "batch", "optimizer", "lr", "T_ES"):
+        table.add_column(column, justify="left" if column == "split" else "right")
+    for one in experiments:
+        batch = f"{one.batch_size} x {one.accumulate}" if one.accumulate > 1 else f"{one.batch_size}"
+        t_es = f"{one.t_es:,}" if one.t_es else ""
+        cells = (f"{one.budget:,}", batch, one.optimizer.name, f"{one.optimizer.lr:g}", t_es)
+        table.add_row(one.name, one.split, *cells)
+    return table
+
+
+def _in_full(published: Any, experiment: Any) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from oneclock.experiments import settings_of
+
+    before, after = settings_of(published), settings_of(experiment)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in after.items():
+        changed = name not in before or before[name] != value
+        note = f"[bold]was {escape(_text(before.get(name)))}[/bold]" if changed else ""
+        table.add_row(name, escape(_text(value)), note)
+    return table
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value))
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else str(value)
