@@ -128,7 +128,7 @@ class ExperimentResult:
 
     name: str
     split: str
-    budget: float
+    budget: float | None
     t_es: float | None
     horizons: Horizons
     oracle_beta: float
@@ -231,7 +231,9 @@ class Calibration:
 
     `chosen` has the smallest maximum gap, ties to the smallest R0; `plateau` is every R0 with that maximum;
     `chosen_by_mean` is what the mean would choose. `power` is the family's table, `power_best` its best by max, ties
-    to the smaller mean, then to alpha nearest 1. `left_out_mean` and `left_out_max` sum up `left_out`.
+    to the smaller mean, then to alpha nearest 1, and `power_plateau` all with that maximum. `left_out_mean` and
+    `left_out_max` sum up `left_out`. `noise_floor` is over the development experiments: the mean of their means, and
+    the quantile of the largest among them, to hold against a mean and a maximum.
     """
 
     criterion: Literal["max"]

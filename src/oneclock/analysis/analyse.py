@@ -1,0 +1,129 @@
+"""A study -> everything there is to say about it, as one frozen value."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oneclock.analysis import calibration as calibrating
+from oneclock.analysis import robustness as stress
+from oneclock.analysis import verdict
+from oneclock.analysis.arena import Ground, best_fixed, swept
+from oneclock.analysis.bootstrap import DRAWS, resample
+from oneclock.analysis.horizons import budget_of, horizons_of
+from oneclock.analysis.losses import losses_of, relative_gaps
+from oneclock.analysis.outcome import experiment_results
+from oneclock.analysis.table import Study, Sweep
+from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
+from oneclock.rule import REFRESHES, Fixed, Power, Refresh
+
+
+def analyse(
+    study: Study,
+    refreshes: float = REFRESHES,
+    candidates: Sequence[float] | None = None,
+    draws: int = DRAWS,
+    repeats: int = stress.REPEATS,
+    seed: int = 0,
+) -> Analysis:
+    """The whole analysis of a study; equal data and equal arguments give an equal value.
+
+    `refreshes` is the R0 of the rule that selects beta, `candidates` the values of R0 to calibrate over; `draws` are of
+    the bootstrap, `repeats` of the noise study, `seed` of both.
+
+    >>> from oneclock.analysis.table import read
+    >>> table = {"experiment": "aaabbb", "budget": [10_000] * 6, "beta": [0, 0.9, 0.99] * 2,
+    ...          "min_val_loss": [3, 1, 2, 3, 2, 4]}
+    >>> analysis = analyse(read(table), draws=10, repeats=10)
+    >>> [(e.oracle_beta, e.selected_beta) for e in analysis.experiments], analysis.summary.refresh.all.max.value
+    ([(0.9, 0.9), (0.9, 0.9)], 0.0)
+    """
+    sweeps = study.sweeps
+    horizons = [horizons_of(sweep) for sweep in sweeps]
+    ground = ground_of(sweeps, horizons, draws, seed)
+    rule = Refresh(refreshes)
+    names, splits = [sweep.name for sweep in sweeps], [sweep.split for sweep in sweeps]
+    intervals = stress.stability(ground, rule, names, splits)
+    experiments = experiment_results(sweeps, horizons, ground, rule, intervals, seed)
+    robustness = Robustness(
+        stability=intervals,
+        mean_width=stress.mean_width(intervals),
+        noise=stress.noise_study(ground, rule, repeats=repeats, seed=seed),
+        conventions=tuple(stress.conventions(sweeps, ground, rule)),
+    )
+    calibration = calibrating.calibrate(ground, names, candidates)
+    calibrators = len(ground.sets["development"]) or len(sweeps)
+    calibration = dataclasses.replace(calibration, verdict=tuple(verdict.calibration_verdict(calibration, calibrators)))
+    summary = Summary(refreshes, ground.row(rule), ground.row(best_fixed(ground, "mean"), chosen_by="mean"), ())
+    summary = dataclasses.replace(summary, verdict=tuple(verdict.summary_verdict(summary, intervals)))
+    return Analysis(
+        experiments=experiments,
+        summary=summary,
+        calibration=calibration,
+        robustness=robustness,
+        arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps]),
+        missing=(
+            *study.missing,
+            *verdict.missing_everywhere(experiments),
+            *(m for e in experiments for m in e.missing),
+        ),
+    )
+
+
+def ground_of(sweeps: Sequence[Sweep], horizons: Sequence[Horizons], draws: int = DRAWS, seed: int = 0) -> Ground:
+    """What every rule meets: the arrays of the sweeps, their split, and the resampled draws."""
+    losses = losses_of(sweeps)
+    train = losses_of(sweeps, "min_train_loss")
+    swept_at = train.loss[~np.isnan(losses.betas)]
+    everywhere = bool((np.isfinite(swept_at) & (swept_at > 0)).all())
+    splits = np.array([sweep.split for sweep in sweeps])
+    sets = {split: np.flatnonzero(splits == split) for split in ("development", "heldout")}
+    sets["all"] = np.arange(len(sweeps))
+    return Ground(
+        losses=losses,
+        train_gaps=relative_gaps(train.loss) if everywhere else None,
+        horizons=tuple(horizon.used for horizon in horizons),
+        sets=sets,
+        resamples=resample(losses, sets, draws, seed=seed),
+    )
+
+
+def as_json(value: Any) -> Any:
+    """The value as plain JSON data; what is not finite becomes null."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _arena(
+    ground: Ground,
+    rule: Refresh,
+    calibration: Calibration,
+    horizons: Sequence[Horizons],
+    budgets: Sequence[float | None],
+) -> tuple[RuleRow, ...]:
+    """Refresh by T_ES, by either convention and by planned steps; the calibrated ones; every fixed beta."""
+    rows = [ground.row(rule)]
+    for source in ("stop", "best"):
+        times = [getattr(horizon, source) for horizon in horizons]
+        if None not in times and times != list(ground.horizons):
+            rows.append(ground.row(rule, times, f"{rule.name}, T_ES by {source}", source))
+    planned = [budget for budget in budgets if budget is not None]
+    if len(planned) == len(budgets):
+        rows.append(ground.row(rule, planned, f"{rule.name}, planned steps", "budget"))
+    if calibration.chosen is not None:
+        calibrated = Refresh(calibration.chosen)
+        rows.append(ground.row(calibrated, name=f"{calibrated.name}, calibrated", chosen_by="max"))
+    if calibration.power_best is not None:
+        best = calibration.power_best
+        rows.append(ground.row(Power(best.c, best.alpha, calibration.power_t0), chosen_by="max"))
+    for figure in ("mean", "max"):
+        fixed = best_fixed(ground, figure)
+        rows.append(ground.row(fixed, name=f"{fixed.name}, best by {figure}", chosen_by=figure))
+    return (*rows, *(ground.row(Fixed(beta)) for beta in swept(ground)))

@@ -1,0 +1,169 @@
+"""R0 and the power family: chosen on the development experiments, checked on the held-out ones, and what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from oneclock.analysis.arena import Ground, best_fixed, compare
+from oneclock.analysis.bootstrap import noise_floors
+from oneclock.analysis.losses import at, picks
+from oneclock.analysis.risk import figures
+from oneclock.analysis.values import Calibration, Comparison, LeftOut, NoiseFloor, PowerRow, R0Row, RuleRow
+from oneclock.horizon import one_digit
+from oneclock.rule import CALIBRATED, Power, Refresh, Rule
+
+CANDIDATES: tuple[float, ...] = tuple(range(300, 2001, 100))
+"""The paper's values of R0."""
+
+SHORT_CANDIDATES: tuple[float, ...] = (10, 15, 20, 30, 50, 70, 100, 150, 200)
+"""Below them, where a horizon is shorter than any of the paper's."""
+
+ALPHAS: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
+SCALES: tuple[float, ...] = tuple(round(10 ** (-k / 8), 6) for k in range(2, 25))
+"""1 - beta at the typical horizon, eight values per decade from 0.56 to 0.001."""
+
+
+def candidates_for(horizons: Sequence[float]) -> tuple[float, ...]:
+    """The R0 values to sweep: the paper's, and smaller ones where a horizon lies below the paper's range.
+
+    >>> candidates_for([10_000, 30_000])[:3]
+    (300, 400, 500)
+    >>> candidates_for([2_000])[:3]
+    (10, 15, 20)
+    """
+    return CANDIDATES if min(horizons) >= CALIBRATED[0] else SHORT_CANDIDATES + CANDIDATES
+
+
+def choose(gaps: np.ndarray, figure: str = "max") -> tuple[int | None, tuple[int, ...]]:
+    """The candidate (row) with the smallest figure over experiments (columns), the first of a tie; and all in the tie.
+
+    A candidate with a NaN has no beta somewhere and cannot be chosen; None where that is all of them.
+
+    >>> choose(np.array([[0.0, 3.0], [1.0, 2.0], [2.0, 2.0], [0.0, np.nan]]))
+    (1, (1, 2))
+    """
+    if not gaps.size:
+        return None, ()
+    score = gaps.max(axis=1) if figure == "max" else gaps.mean(axis=1)
+    score = np.where(np.isnan(score), np.inf, score)
+    if not np.isfinite(score).any():
+        return None, ()
+    plateau = tuple(np.flatnonzero(score == score.min()).tolist())
+    return plateau[0], plateau
+
+
+def calibrate(ground: Ground, names: Sequence[str], candidates: Sequence[float] | None = None) -> Calibration:
+    """Sweep R0 and the power family, leave each experiment out once, and say what the data can tell apart.
+
+    Without development experiments all of them calibrate, and nothing is held out.
+    """
+    split = "development" if len(ground.sets["development"]) else "all"
+    rows = ground.sets[split]
+    candidates = sorted(candidates or candidates_for(ground.horizons))
+    sweep = [Refresh(refreshes) for refreshes in candidates]
+    gaps = _gaps(ground, sweep, rows)
+    best, plateau = choose(gaps)
+    by_mean, _ = choose(gaps, "mean")
+    r0_rows = tuple(
+        R0Row(float(rule.refreshes), bool(np.isfinite(row).all()), ground.row(rule))
+        for rule, row in zip(sweep, gaps, strict=True)
+    )
+    t0 = float(one_digit(float(np.exp(np.mean(np.log(np.array(ground.horizons)[rows]))))))
+    power, power_best, power_plateau = _power_family(ground, rows, t0)
+    left_out = _leave_one_out(ground, sweep, gaps, rows, names)
+    known = [left.gap for left in left_out if left.gap is not None]
+    chosen = None if best is None else r0_rows[best]
+    return Calibration(
+        criterion="max",
+        candidates=r0_rows,
+        chosen=None if chosen is None else chosen.refreshes,
+        plateau=tuple(r0_rows[place].refreshes for place in plateau),
+        chosen_by_mean=None if by_mean is None else r0_rows[by_mean].refreshes,
+        heldout=None if chosen is None or split == "all" else chosen.rule.heldout,
+        power_t0=t0,
+        power=power,
+        power_best=power_best,
+        power_plateau=power_plateau,
+        left_out=left_out,
+        left_out_mean=float(np.mean(known)) if known else None,
+        left_out_max=max(known) if known else None,
+        comparisons=_comparisons(ground, chosen, power_best, t0, split),
+        noise_floor=_noise_floor(ground, rows),
+        verdict=(),
+    )
+
+
+def _gaps(ground: Ground, rules: Sequence[Rule], rows: np.ndarray) -> np.ndarray:
+    """rules x experiments, NaN where a rule has no beta."""
+    return np.stack([at(ground.losses.gaps, picks(rule, ground.horizons, ground.losses.betas))[rows] for rule in rules])
+
+
+def _power_family(
+    ground: Ground, rows: np.ndarray, t0: float
+) -> tuple[tuple[PowerRow, ...], PowerRow | None, tuple[PowerRow, ...]]:
+    members = [Power(c, alpha, t0) for alpha in ALPHAS for c in SCALES]
+    gaps = _gaps(ground, members, rows)
+    known = np.isfinite(gaps).all(axis=1)
+    table = tuple(
+        PowerRow(rule.alpha, rule.c, *(map(float, figures(row)) if answered else (None, None, None)))
+        for rule, row, answered in zip(members, gaps, known, strict=True)
+    )
+    _, places = choose(gaps)
+    plateau = tuple(table[place] for place in places)
+    best = min(plateau, key=lambda row: (row.mean or 0.0, abs(row.alpha - 1), row.c), default=None)
+    return table, best, plateau
+
+
+def _leave_one_out(
+    ground: Ground, sweep: Sequence[Refresh], gaps: np.ndarray, rows: np.ndarray, names: Sequence[str]
+) -> tuple[LeftOut, ...]:
+    if len(rows) < 2:
+        return ()
+    result = []
+    for place, row in enumerate(rows):
+        best, _ = choose(np.delete(gaps, place, axis=1))
+        if best is None or np.isnan(gaps[best, place]):
+            result.append(LeftOut(names[row], None if best is None else float(sweep[best].refreshes), None, None))
+            continue
+        index = picks(sweep[best], ground.horizons, ground.losses.betas)
+        beta = float(ground.losses.betas[row, index[row]])
+        result.append(LeftOut(names[row], float(sweep[best].refreshes), beta, float(gaps[best, place])))
+    return tuple(result)
+
+
+def _comparisons(
+    ground: Ground, chosen: R0Row | None, power: PowerRow | None, t0: float, split: str
+) -> tuple[Comparison, ...]:
+    """The chosen R0 against its rivals, on the experiments that chose it and on all."""
+    if chosen is None:
+        return ()
+    rivals: list[RuleRow] = [
+        ground.row(best_fixed(ground, "mean"), chosen_by="mean"),
+        ground.row(best_fixed(ground, "max"), chosen_by="max"),
+    ]
+    if power is not None:
+        rivals.append(ground.row(Power(power.c, power.alpha, t0), chosen_by="max"))
+    unique = {rival.name: rival for rival in rivals}
+    splits = [split] if split == "all" or not len(ground.sets["heldout"]) else [split, "all"]
+    return tuple(
+        comparison
+        for rival in unique.values()
+        for where in splits
+        for comparison in compare(ground, chosen.rule, rival, where)
+    )
+
+
+def _noise_floor(ground: Ground, rows: np.ndarray) -> NoiseFloor | None:
+    floors, drawn = noise_floors(ground.losses, ground.resamples)
+    known = [floor for row, floor in enumerate(floors) if floor is not None and row in rows]
+    if drawn is None or not known:
+        return None
+    level = ground.resamples.level
+    return NoiseFloor(
+        mean=float(drawn[:, rows].mean()),
+        high=float(np.quantile(drawn[:, rows].max(axis=1), level)),
+        level=level,
+        relative_spread=float(np.mean([floor.relative_spread for floor in known])),
+    )

@@ -1,0 +1,166 @@
+"""From sweeps to arrays: L(beta), gaps, error bars, the betas a rule picks. Experiments x betas, padded with NaN.
+
+L(beta)   = mean over seeds of each seed's minimum loss
+gap(beta) = (L(beta) - min L) / min L
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oneclock.analysis.table import Sweep, Trial
+from oneclock.rule import Rule
+
+TARGET = 1.01
+"""The loss to reach, in units of min L, for the time to target."""
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """n experiments x m betas x s seeds. Ascending betas and their minima; NaN where there is no beta or no run.
+
+    `loss` is L(beta), infinite where a beta was swept without a finite loss; `counts` is the number of seeds in it.
+    """
+
+    betas: np.ndarray
+    minima: np.ndarray
+    loss: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """n x m relative gaps, NaN where there is no beta."""
+        return relative_gaps(self.loss)
+
+    @property
+    def oracle(self) -> np.ndarray:
+        """n indices of the beta with the smallest L; a tie goes to the smaller beta."""
+        return np.nanargmin(self.loss, axis=1)
+
+
+def losses_of(sweeps: Sequence[Sweep], kind: str = "min_val_loss") -> Losses:
+    """The arrays of several sweeps; `kind` is `min_val_loss` or `min_train_loss`.
+
+    >>> from oneclock.analysis.table import read
+    >>> study = read({"experiment": "aaa", "budget": [9] * 3, "beta": [0, 0.9, 0.9], "seed": [1, 1, 2],
+    ...               "min_val_loss": [4, 1, 3]})
+    >>> losses_of(study.sweeps).loss
+    array([[4., 2.]])
+    """
+    grids = [sweep.betas for sweep in sweeps]
+    cells = [[_minima(sweep.tied, beta, kind) for beta in grid] for sweep, grid in zip(sweeps, grids, strict=True)]
+    wide = max(map(len, grids))
+    deep = max(len(cell) for row in cells for cell in row)
+    betas = np.full((len(sweeps), wide), np.nan)
+    minima = np.full((len(sweeps), wide, deep), np.nan)
+    for row, (grid, values) in enumerate(zip(grids, cells, strict=True)):
+        betas[row, : len(grid)] = grid
+        for column, cell in enumerate(values):
+            minima[row, column, : len(cell)] = cell
+    counts = np.isfinite(minima).sum(axis=2)
+    total = np.where(np.isfinite(minima), minima, 0.0).sum(axis=2)
+    loss = np.where(counts > 0, total / np.maximum(counts, 1), np.where(np.isnan(betas), np.nan, np.inf))
+    if kind == "min_val_loss":
+        _refuse_negative(sweeps, loss)
+    return Losses(betas, minima, loss, counts)
+
+
+def relative_gaps(loss: np.ndarray) -> np.ndarray:
+    """(L - min L) / min L along the last axis, which holds the betas; NaN stays NaN.
+
+    >>> relative_gaps(np.array([2.0, 2.5, np.nan]))
+    array([0.  , 0.25,  nan])
+    """
+    best = np.nanmin(loss, axis=-1, keepdims=True)
+    return (loss - best) / best
+
+
+def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
+    """For n x ... betas, the index of the nearest value of each experiment's n x m grid; a tie goes to the smaller.
+
+    Plain distance, as `rule.nearest_beta`. Grids ascend and are padded with NaN.
+
+    >>> project(np.array([[0.95, 0.5]]), np.array([[0.0, 0.9, 0.99, np.nan]]))
+    array([[2, 1]])
+    """
+    index = np.zeros(betas.shape, dtype=np.intp)
+    kinds, member = np.unique(np.where(np.isnan(grids), np.inf, grids), axis=0, return_inverse=True)
+    for kind, padded in enumerate(kinds):
+        rows = np.flatnonzero(member.reshape(-1) == kind)
+        grid = padded[np.isfinite(padded)]
+        if len(grid) > 1:
+            values = betas[rows]
+            above = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)
+            below_is_nearer = np.abs(grid[above - 1] - values) <= np.abs(grid[above] - values)
+            index[rows] = above - below_is_nearer
+    return index
+
+
+def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:
+    """The rule's beta for each horizon, before projection; NaN where it has none.
+
+    >>> from oneclock.rule import Refresh
+    >>> rule_betas(Refresh(), [20_000, 500])
+    array([0.95,  nan])
+    """
+    known = {horizon: _beta_or_nan(rule, horizon) for horizon in set(horizons)}
+    return np.array([known[horizon] for horizon in horizons])
+
+
+def picks(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.ndarray:
+    """The index of the swept beta that the rule picks in each experiment, -1 where the rule has no beta."""
+    betas = rule_betas(rule, horizons)
+    return np.where(np.isnan(betas), -1, project(np.nan_to_num(betas), grids))
+
+
+def at(values: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """values[..., i, index[i]]: what each experiment has at its pick, NaN where the pick is -1."""
+    taken = np.take_along_axis(values, np.maximum(index, 0).reshape((1,) * (values.ndim - 2) + (-1, 1)), axis=-1)
+    return np.where(index < 0, np.nan, taken[..., 0])
+
+
+def error_bars(minima: Sequence[float]) -> tuple[float, float] | None:
+    """One-sided root-mean-square deviations (below, above) from the seed mean; None with one seed.
+
+    >>> error_bars([1.0, 2.0, 3.0])
+    (1.0, 1.0)
+    """
+    if len(minima) < 2:
+        return None
+    deviations = np.asarray(minima) - np.mean(minima)
+    low, high = deviations[deviations < 0], deviations[deviations > 0]
+    return tuple(float(np.sqrt(np.mean(side**2))) if len(side) else 0.0 for side in (low, high))  # type: ignore[return-value]
+
+
+def time_to_target(trials: Sequence[Trial], target: float) -> list[float] | None:
+    """Steps at which each run's validation loss first reaches `target`, infinite if never; None without curves."""
+    if not trials or any(trial.val is None and trial.min_val_loss is not None for trial in trials):
+        return None
+    return [
+        next((s for s, loss in zip(t.val.steps, t.val.losses, strict=True) if loss <= target), math.inf)
+        if t.val is not None
+        else math.inf
+        for t in trials
+    ]
+
+
+def _minima(trials: Sequence[Trial], beta: float, kind: str) -> list[float]:
+    values = (getattr(trial, kind) for trial in trials if trial.beta == beta)
+    return [math.nan if value is None else value for value in values]
+
+
+def _beta_or_nan(rule: Rule, horizon: float) -> float:
+    try:
+        return rule(horizon)
+    except ValueError:
+        return math.nan
+
+
+def _refuse_negative(sweeps: Sequence[Sweep], loss: np.ndarray) -> None:
+    for sweep, best in zip(sweeps, np.nanmin(loss, axis=1), strict=True):
+        if best <= 0:
+            raise ValueError(f"{sweep.name}: its smallest L is {best:g}; relative gaps need losses above 0")

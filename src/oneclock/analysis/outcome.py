@@ -1,0 +1,138 @@
+"""One experiment's result: its sweep with error bars, gaps with intervals, times to target, baselines beside it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from oneclock.analysis.arena import Ground
+from oneclock.analysis.bootstrap import arm_interval, gap_intervals, noise_floors
+from oneclock.analysis.horizons import budget_of
+from oneclock.analysis.losses import TARGET, error_bars, losses_of, relative_gaps, rule_betas, time_to_target
+from oneclock.analysis.table import Sweep, Trial
+from oneclock.analysis.values import (
+    ArmPoint,
+    BetaPoint,
+    ExperimentResult,
+    Horizons,
+    Interval,
+    SeedRun,
+    Stability,
+    TimeToTarget,
+)
+from oneclock.horizon import early_stop
+from oneclock.rule import Refresh
+
+
+def experiment_results(
+    sweeps: Sequence[Sweep],
+    horizons: Sequence[Horizons],
+    ground: Ground,
+    rule: Refresh,
+    stability: Sequence[Stability],
+    seed: int,
+) -> tuple[ExperimentResult, ...]:
+    """Every experiment's result, in the order of the sweeps."""
+    intervals = gap_intervals(ground.losses, ground.resamples)
+    floors, _ = noise_floors(ground.losses, ground.resamples)
+    betas = rule_betas(rule, ground.horizons)
+    stable = {row.experiment: row for row in stability}
+    rng = np.random.default_rng(seed)
+    results = []
+    for row, (sweep, horizon) in enumerate(zip(sweeps, horizons, strict=True)):
+        points = _points(sweep, row, ground, intervals[row])
+        oracle = points[int(ground.losses.oracle[row])]
+        chosen = stable.get(sweep.name)
+        none = () if chosen else (f"{sweep.name}: {rule.name} has no beta for a horizon of {horizon.used:g} steps",)
+        results.append(
+            ExperimentResult(
+                name=sweep.name,
+                split=sweep.split,
+                budget=budget_of(sweep),
+                t_es=None if horizon.source == "budget" else horizon.used,
+                horizons=horizon,
+                oracle_beta=oracle.beta,
+                oracle_loss=oracle.loss,
+                rule_beta=float(betas[row]) if chosen else None,
+                selected_beta=chosen.beta if chosen else None,
+                selected_gap=next((point.gap for point in points if chosen and point.beta == chosen.beta), None),
+                stable_from=chosen.lower if chosen else None,
+                stable_to=chosen.upper if chosen else None,
+                noise_floor=floors[row],
+                gaps=points,
+                arms=tuple(_arms(sweep, row, ground, rng)),
+                missing=(*sweep.missing, *none),
+            )
+        )
+    return tuple(results)
+
+
+def _points(sweep: Sweep, row: int, ground: Ground, intervals: Sequence[Interval | None]) -> tuple[BetaPoint, ...]:
+    losses = ground.losses
+    gaps, oracle = losses.gaps[row], int(losses.oracle[row])
+    train = losses_of([sweep], "min_train_loss").loss[0]
+    train_gaps = relative_gaps(train) if 0 < train.min() < np.inf else np.full(len(train), np.nan)
+    runs = {beta: [trial for trial in sweep.tied if trial.beta == beta] for beta in sweep.betas}
+    target = TARGET * float(losses.loss[row, oracle])
+    times = {beta: time_to_target(trials, target) for beta, trials in runs.items()}
+    base = times[sweep.betas[oracle]]
+    points = []
+    for place, (beta, trials) in enumerate(runs.items()):
+        minima = [trial.min_val_loss for trial in trials if trial.min_val_loss is not None]
+        below, above = error_bars(minima) or (None, None)
+        points.append(
+            BetaPoint(
+                beta=beta,
+                gap=float(gaps[place]),
+                interval=intervals[place],
+                loss=float(losses.loss[row, place]),
+                below=below,
+                above=above,
+                seeds=len(minima),
+                train_loss=_finite(train[place]),
+                train_gap=_finite(train_gaps[place]),
+                target=_target(times[beta], base),
+                runs=tuple(_run(trial, budget_of(sweep)) for trial in trials),
+            )
+        )
+    return tuple(points)
+
+
+def _arms(sweep: Sweep, row: int, ground: Ground, rng: np.random.Generator) -> Iterator[ArmPoint]:
+    """The untied baselines, each with its gap to the best tied beta."""
+    best = float(np.nanmin(ground.losses.loss[row]))
+    pairs = sorted({(trial.beta, trial.beta2) for trial in sweep.untied if trial.beta2 is not None})
+    for beta1, beta2 in pairs:
+        trials = [trial for trial in sweep.untied if (trial.beta, trial.beta2) == (beta1, beta2)]
+        minima = [trial.min_val_loss for trial in trials if trial.min_val_loss is not None]
+        loss = math.fsum(minima) / len(minima) if minima else math.inf
+        yield ArmPoint(
+            name=f"betas ({beta1:g}, {beta2:g})",
+            beta1=beta1,
+            beta2=beta2,
+            gap=(loss - best) / best,
+            interval=arm_interval(loss, len(minima), ground.losses, row, ground.resamples, rng),
+            loss=loss,
+            seeds=len(minima),
+            runs=tuple(_run(trial, budget_of(sweep)) for trial in trials),
+        )
+
+
+def _run(trial: Trial, budget: float | None) -> SeedRun:
+    stop = None if trial.val is None else early_stop(trial.val, budget)
+    return SeedRun(trial.seed, trial.min_val_loss, trial.min_train_loss, stop)
+
+
+def _target(times: Sequence[float] | None, base: Sequence[float] | None) -> TimeToTarget | None:
+    if times is None or base is None:
+        return None
+    steps, own = statistics.median_high(times), statistics.median_high(base)
+    ratio = steps / own if math.isfinite(steps) and math.isfinite(own) and own > 0 else None
+    return TimeToTarget(_finite(steps), ratio, sum(map(math.isfinite, times)), len(times))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

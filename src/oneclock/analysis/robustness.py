@@ -1,0 +1,158 @@
+"""How much the choice of beta depends on T_ES: stability intervals, noise in it, and the conventions behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from oneclock.analysis.arena import Ground
+from oneclock.analysis.horizons import horizon_of
+from oneclock.analysis.losses import picks, project
+from oneclock.analysis.risk import NEAR, figures
+from oneclock.analysis.table import Sweep
+from oneclock.analysis.values import ConventionRow, NoiseFigure, NoiseRisk, NoiseRow, Stability
+from oneclock.horizon import CONVENTIONS
+from oneclock.rule import Refresh, nearest_beta, stability_interval
+
+SIGMAS = (0.0, 0.03, 0.06, 0.10, 0.15, 0.20, 0.25)
+DRAWS = 20
+REPEATS = 1000
+_AT_ONCE = 2_000_000
+PATIENCES = (0.05, 0.1, 0.2)
+RELATIVE_DELTA = 0.001
+
+
+def stability(ground: Ground, rule: Refresh, names: Sequence[str], splits: Sequence[str]) -> tuple[Stability, ...]:
+    """The interval of horizons with the same choice, for every experiment that has one."""
+    index = picks(rule, ground.horizons, ground.losses.betas)
+    rows = []
+    for place, pick in enumerate(index):
+        if pick < 0:
+            continue
+        grid = ground.losses.betas[place]
+        grid = grid[~np.isnan(grid)].tolist()
+        horizon = ground.horizons[place]
+        lower, upper = stability_interval(grid[pick], rule.refreshes, grid)
+        margin = min(horizon - lower if lower else math.inf, upper - horizon) / horizon
+        bounds = (lower or None, upper if upper < math.inf else None)
+        rows.append(Stability(names[place], splits[place], grid[pick], horizon, *bounds, margin=margin))
+    return tuple(rows)
+
+
+def mean_width(rows: Sequence[Stability]) -> float | None:
+    """The mean of (upper - lower) / lower; None where an interval is open, or there is none."""
+    widths = [(row.upper - row.lower) / row.lower for row in rows if row.lower and row.upper]
+    return float(np.mean(widths)) if widths and len(widths) == len(rows) else None
+
+
+def noise_study(
+    ground: Ground,
+    rule: Refresh,
+    sigmas: Sequence[float] = SIGMAS,
+    draws: int = DRAWS,
+    repeats: int = REPEATS,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[NoiseRow, ...]:
+    """T' = T (1 + eps) with eps ~ N(0, sigma), `draws` per experiment, `repeats` times: figures and their range.
+
+    Here, and only here, beta is clipped into the grid. An experiment where the rule has no beta stays out.
+    """
+    answered = picks(rule, ground.horizons, ground.losses.betas) >= 0
+    sets = {name: rows[answered[rows]] for name, rows in ground.sets.items()}
+    return tuple(
+        _noise_row(ground, rule, sets, sigma, draws, repeats if sigma else 1, level, np.random.default_rng(seed))
+        for sigma in sigmas
+    )
+
+
+def _noise_row(
+    ground: Ground,
+    rule: Refresh,
+    sets: dict[str, np.ndarray],
+    sigma: float,
+    draws: int,
+    repeats: int,
+    level: float,
+    rng: np.random.Generator,
+) -> NoiseRow:
+    n, m = ground.losses.betas.shape
+    gaps, counts = ground.losses.gaps.reshape(-1), np.zeros(n * m, int)
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in sets}
+    chunk = max(1, _AT_ONCE // (n * draws))
+    for start in range(0, repeats, chunk):
+        cells = _noisy_cells(ground, rule, sigma, (n, min(chunk, repeats - start), draws), rng)
+        counts += np.bincount(cells.reshape(-1), minlength=n * m)
+        for name, rows in sets.items():
+            if len(rows):
+                pooled = gaps[cells[rows]].transpose(1, 0, 2).reshape(cells.shape[1], -1)
+                parts[name].append(np.vstack([figures(pooled), (pooled < NEAR).mean(axis=1)]))
+    risks = {
+        name: _noise_risk(np.hstack(parts[name]), gaps.reshape(n, m)[rows], counts.reshape(n, m)[rows], level)
+        if len(rows)
+        else None
+        for name, rows in sets.items()
+    }
+    return NoiseRow(sigma, draws, repeats, level, **risks)
+
+
+def _noisy_cells(
+    ground: Ground, rule: Refresh, sigma: float, shape: tuple[int, int, int], rng: np.random.Generator
+) -> np.ndarray:
+    """experiments x repeats x draws flat indices of the cells that noisy horizons pick."""
+    horizons = np.asarray(ground.horizons, float)[:, None, None]
+    noisy = np.maximum(horizons * (1 + sigma * rng.standard_normal(shape)), np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        index = project(1 - rule.rate(noisy), ground.losses.betas)
+    return index + (np.arange(shape[0]) * ground.losses.betas.shape[1])[:, None, None]
+
+
+def _noise_risk(drawn: np.ndarray, gaps: np.ndarray, counts: np.ndarray, level: float) -> NoiseRisk:
+    """From 4 x repeats figures (mean, max, CVaR, share) and how often each cell was drawn over all repeats."""
+    pooled = _pooled_figures(gaps.reshape(-1), counts.reshape(-1))
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    return NoiseRisk(
+        *(
+            NoiseFigure(float(row.mean()), float(low[place]), float(high[place]), pooled[place])
+            for place, row in enumerate(drawn)
+        )
+    )
+
+
+def _pooled_figures(gaps: np.ndarray, counts: np.ndarray) -> list[float]:
+    """Mean, max, CVaR and share under 1 % of gaps that occurred `counts` times each."""
+    seen = counts > 0
+    order = np.argsort(-gaps[seen])
+    values, times = gaps[seen][order], counts[seen][order]
+    total = int(times.sum())
+    tail = math.ceil(total / 4)
+    taken = np.diff(np.minimum(np.cumsum(times), tail), prepend=0)
+    used = taken > 0
+    return [
+        float(values @ times / total),
+        float(values[0]),
+        float(values[used] @ taken[used] / tail),
+        float(times[values < NEAR].sum() / total),
+    ]
+
+
+def conventions(sweeps: Sequence[Sweep], ground: Ground, rule: Refresh) -> Iterator[ConventionRow]:
+    """T_ES by stop and by best, with shorter and longer patience and a small min_delta, and the choice that follows.
+
+    Only for experiments with curves and a budget.
+    """
+    for place, sweep in enumerate(sweeps):
+        best = float(np.nanmin(ground.losses.loss[place]))
+        settings = [(patience, 0.0) for patience in PATIENCES] + [(0.1, RELATIVE_DELTA * best)]
+        for convention in CONVENTIONS:
+            for patience, delta in settings:
+                found = horizon_of(sweep, convention, patience, delta)
+                if found is None:
+                    continue
+                gap = beta = None
+                if found[0] > rule.refreshes:
+                    beta = nearest_beta(rule(found[0]), sweep.betas)
+                    gap = float(ground.losses.gaps[place, sweep.betas.index(beta)])
+                yield ConventionRow(sweep.name, convention, patience, delta, found[0], beta, gap)
