@@ -3,6 +3,6 @@
 `read` looks at the content, not the name, to find the format. Nothing is ever unpickled.
 """
 
-from oneclock.logs.read import READERS, Log, LoggedRun, read, read_curves
+from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, read, read_curves
 
-__all__ = ["READERS", "Log", "LoggedRun", "read", "read_curves"]
+__all__ = ["FILES", "FOLDERS", "Log", "LoggedRun", "read", "read_curves"]

@@ -28,7 +28,7 @@ _HIGHER_IS_BETTER = frozenset(
     }
 )
 _NOT_A_METRIC = frozenset(
-    {"timestamp", "time", "runtime", "lr", "samples", "second", "seconds", "grad", "norm", "scale"}
+    {"timestamp", "time", "runtime", "lr", "samples", "second", "seconds", "grad", "norm", "scale", "hparam"}
 )
 _STEP = re.compile(
     r"_*(?:(?:global|train|training|trainer|optimizer|opt|total|num|n|max)_)?(?:step|iteration|iter|update)s?"

@@ -59,7 +59,7 @@ def read_table(table: Table, wanted: Wanted, format: str) -> Source:
     for key, series in runs.items():
         label = ", ".join(f"{table.columns[i]} {cell}" for i, cell in zip(tell_apart, key, strict=True))
         run = Found(label or table.path.stem)
-        run.saw(others)
+        run.saw([metric, *others])
         run.series[metric] = series
         found.append(run)
     return Source(format, found, step, names.step_candidates(columns), table.warnings())

@@ -8,12 +8,40 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oneclock.horizon import Curve
-from oneclock.logs import json_lines, names, plain_csv
+from oneclock.logs import (
+    json_lines,
+    keras_csv,
+    lightning_csv,
+    mlflow_database,
+    mlflow_files,
+    names,
+    own_records,
+    plain_csv,
+    tensorboard,
+    trackio_database,
+    trainer_state,
+    wandb_csv,
+)
 from oneclock.logs.arguments import Arguments, understood
+from oneclock.logs.folder import Folder
 from oneclock.logs.source import Found, Reader, Source, Wanted
 
-READERS: tuple[Reader, ...] = (json_lines, plain_csv)
-"""Every format, the more particular first: the first whose `sniff` says yes reads the path."""
+FILES: tuple[Reader, ...] = (
+    own_records,
+    tensorboard,
+    mlflow_database,
+    trackio_database,
+    trainer_state,
+    wandb_csv,
+    lightning_csv,
+    keras_csv,
+    json_lines,
+    plain_csv,
+)
+"""The formats of files, the more particular first: the first whose `sniff` says yes reads the path."""
+
+FOLDERS: tuple[Reader, ...] = (own_records, trainer_state, mlflow_files, lightning_csv, tensorboard, Folder(FILES))
+"""The same for folders."""
 
 
 @dataclass(frozen=True)
@@ -82,62 +110,77 @@ def read_curves(path: str | Path, metric: str | None = None, steps_per_epoch: fl
 def _reader_of(path: Path) -> Reader:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    for reader in READERS:
+    if not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is neither a file nor a folder")
+    for reader in FOLDERS if path.is_dir() else FILES:
         if reader.sniff(path):
             return reader
-    known = ", ".join(reader.FORMAT for reader in READERS)
-    raise ValueError(f"{path} is no log that can be read; known are {known}")
+    known = ", ".join(dict.fromkeys(reader.FORMAT for reader in (*FILES, *FOLDERS)))
+    raise ValueError(f"{path} is no log that can be read; known are: {known}")
 
 
 def _log(path: Path, source: Source, named: str | None, steps_per_epoch: float | None) -> Log:
-    seen = [metric for run in source.runs for metric in run.metrics]
-    held = [metric for run in source.runs for metric, series in run.series.items() if len(series)]
+    seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
+    held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
     if not held:
-        raise ValueError(f"{path} ({source.format}) holds no curve; it has: {names.listed(dict.fromkeys(seen))}")
-    metric = names.choose_metric(held, named, path)
-    warnings = list(source.warnings)
-    in_epochs = source.step is not None and names.is_epoch(source.step)
-    unit = "evaluations" if source.step is None else "epochs" if in_epochs else "steps"
-    chosen = [run for run in source.runs if metric in run.series]
-    scale, offset = 1.0, 0.0
-    if in_epochs:
-        given = steps_per_epoch or next((s for run in chosen if (s := understood(run.arguments).steps_per_epoch)), None)
-        if min(run.series[metric].starts_at for run in chosen if len(run.series[metric])) == 0:
-            offset = 1.0
-            warnings.append("epochs are counted from 0 there: epoch 0 is taken as one finished epoch")
-        if given is None:
-            warnings.append("it counts epochs, not steps; give the steps per epoch to have it in steps")
-        else:
-            scale, unit = float(given), "steps"
-            warnings.append(f"epochs were turned into steps at {given:g} steps per epoch")
-    if source.step is None:
-        warnings.append("it has no step column: evaluations are counted instead")
+        raise ValueError(f"{path} ({source.format}) holds no curve; it has: {names.listed(seen)}")
+    metric = names.choose_metric(seen, named, path)
+    chosen = [run for run in source.runs if len(run.series.get(metric, ()))]
+    if not chosen:
+        raise ValueError(f"{path} ({source.format}) has no values of {metric!r}; name one of: {names.listed(held)}")
+    clock = _clock(source, [run.series[metric].starts_at for run in chosen], steps_per_epoch or _per_epoch(chosen))
     sign = -1.0 if names.is_higher_better(metric) else 1.0
-    runs = []
-    for run in chosen:
-        series = run.series[metric]
-        curve = series.curve(scale, offset, sign)
-        if curve is not None:
-            runs.append(LoggedRun(run.name, curve, understood(run.arguments)))
+    curves = [(run, run.series[metric].curve(clock.scale, clock.offset, sign)) for run in chosen]
+    runs = [LoggedRun(run.name, curve, understood(run.arguments)) for run, curve in curves if curve is not None]
     if not runs:
-        raise ValueError(
-            f"{path}: {metric!r} has no finite value; name another of: {names.listed(dict.fromkeys(seen))}"
-        )
-    warnings += _about_metric(metric, named, held) + _about_points(chosen, metric)
+        raise ValueError(f"{path}: {metric!r} has no finite value; name another of: {names.listed(seen)}")
+    warnings = [*source.warnings, *clock.warnings, *_about_metric(metric, named, seen), *_about_points(chosen, metric)]
+    if len(runs) < len(chosen):
+        warnings.append(f"{len(chosen) - len(runs)} runs without a finite {metric!r} were left out")
     return Log(
         path=str(path),
         format=source.format,
         metric=metric,
-        metrics=tuple(names.candidates(dict.fromkeys([*held, *seen]))),
+        metrics=tuple(names.candidates(seen)),
         step=source.step,
         steps=tuple(source.steps),
-        unit=unit,
+        unit=clock.unit,
         runs=tuple(runs),
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
-def _about_metric(metric: str, named: str | None, held: list[str]) -> list[str]:
+@dataclass(frozen=True)
+class _Clock:
+    """What the steps of a log count, and how they become optimizer steps: (step + offset) * scale."""
+
+    unit: str
+    scale: float = 1.0
+    offset: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+def _clock(source: Source, starts: list[float], steps_per_epoch: float | None) -> _Clock:
+    if source.step is None:
+        return _Clock("evaluations", warnings=("it has no step column: evaluations are counted instead",))
+    if not names.is_epoch(source.step):
+        return _Clock("steps")
+    from_zero = min(starts) == 0
+    warnings = ("epochs are counted from 0 there: epoch 0 is taken as one finished epoch",) if from_zero else ()
+    if steps_per_epoch is None:
+        advice = "it counts epochs, not steps; give the steps per epoch to have it in steps"
+        return _Clock("epochs", offset=float(from_zero), warnings=(*warnings, advice))
+    told = f"epochs were turned into steps at {steps_per_epoch:g} steps per epoch"
+    return _Clock("steps", float(steps_per_epoch), float(from_zero), (*warnings, told))
+
+
+def _per_epoch(runs: list[Found]) -> float | None:
+    """Steps per epoch as the runs' own arguments have it, where they agree."""
+    said = {understood(run.arguments).steps_per_epoch for run in runs}
+    return said.pop() if len(said) == 1 else None
+
+
+def _about_metric(metric: str, named: str | None, seen: list[str]) -> list[str]:
     found = []
     if names.is_higher_better(metric):
         found.append(f"of {metric!r} more is better: its negative is read as the loss")
@@ -145,7 +188,7 @@ def _about_metric(metric: str, named: str | None, held: list[str]) -> list[str]:
         found.append(
             f"no validation loss was found: {metric!r} may be a training loss, which says little of the horizon"
         )
-    equals = [name for name in dict.fromkeys(held) if name != metric and names.rank(name) == names.rank(metric)]
+    equals = [name for name in seen if name != metric and names.rank(name) == names.rank(metric)]
     if named is None and equals:
         found.append(f"{names.listed(equals)} would do as well as {metric!r}; name the metric to choose")
     return found

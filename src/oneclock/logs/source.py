@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from oneclock.logs import names
 from oneclock.logs.series import Series
 
-_MOST_HELD = 256  # metrics of one run whose values are kept
+_MOST_HELD = 64  # metrics of one run whose values are kept
 _MOST_SEEN = 4096  # metrics of one run whose names are kept
 
 
@@ -46,24 +46,26 @@ class Found:
             if len(self._seen) < _MOST_SEEN:
                 self._seen.setdefault(metric)
 
-    def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
-        """Keep one value if it can be the curve: of the metric named, or of one that looks like a loss."""
-        held = self.series.get(metric)
-        if held is None:
-            held = self._open(metric, wanted)
-        if held is not None:
-            held.add(step, value)
-
-    def _open(self, metric: str, wanted: Wanted) -> Series | None:
-        if metric in self._seen:
-            return None
+    def holds(self, metric: str, wanted: Wanted) -> bool:
+        """Whether values of the metric are kept: of the one named, or of those that look like a loss."""
+        if metric in self.series:
+            return True
+        if metric in self._seen or len(self.series) >= _MOST_HELD:
+            return False
+        first = not self._seen
         self.saw([metric])
-        if len(self.series) >= _MOST_HELD:
-            return None
-        is_it = names.rank(metric) is not None if wanted.metric is None else metric.lower() == wanted.metric.lower()
-        if not is_it and (wanted.metric is not None or len(self._seen) > 1):
-            return None  # a first metric of any name is kept: it may stay the only one
-        return self.series.setdefault(metric, Series())
+        if wanted.metric is None:
+            kept = first or names.rank(metric) is not None  # a first metric of any name may stay the only one
+        else:
+            kept = metric.lower() == wanted.metric.lower()
+        if kept:
+            self.series[metric] = Series()
+        return kept
+
+    def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
+        """Keep one value, if the metric's are kept."""
+        if self.holds(metric, wanted):
+            self.series[metric].add(step, value)
 
 
 @dataclass
@@ -75,7 +77,6 @@ class Source:
     step: str | None = "step"
     steps: list[str] = field(default_factory=lambda: ["step"])
     warnings: list[str] = field(default_factory=list)
-    epochs_from_one: bool = True  # epoch 0 is what its first finished epoch is called
 
 
 class Reader(Protocol):

@@ -1,0 +1,39 @@
+"""A folder with one log in it, of any format that is a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from oneclock.logs.source import Reader, Source, Wanted
+
+_MOST_FILES = 1000
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".db", ".sqlite")
+
+
+class Folder:
+    """Reads the one file of a folder that any of `readers` knows."""
+
+    FORMAT = "folder with one log"
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = readers
+
+    def sniff(self, path: Path) -> bool:
+        return path.is_dir() and next(self._logs(path), None) is not None
+
+    def load(self, path: Path, wanted: Wanted) -> Source:
+        logs = list(self._logs(path))
+        if len(logs) > 1:
+            found = ", ".join(file.name for _, file in logs[:12])
+            raise ValueError(f"{path} holds {len(logs)} logs: {found}; name the one you mean")
+        reader, file = logs[0]
+        return reader.load(file, wanted)
+
+    def _logs(self, folder: Path) -> Iterator[tuple[Reader, Path]]:
+        for file in sorted(islice(folder.iterdir(), _MOST_FILES)):
+            if file.is_file() and file.suffix in _SUFFIXES:
+                reader = next((reader for reader in self._readers if reader.sniff(file)), None)
+                if reader is not None:
+                    yield reader, file

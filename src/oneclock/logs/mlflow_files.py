@@ -1,0 +1,63 @@
+"""MLflow's store of plain files: `mlruns/EXPERIMENT/RUN/metrics/NAME`, a line per value: timestamp, value, step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from oneclock.logs import lines, names
+from oneclock.logs.series import Series
+from oneclock.logs.source import Found, Source, Wanted, number
+
+FORMAT = "MLflow file store"
+_MOST_RUNS = 256
+_MOST_FILES = 4096
+
+
+def sniff(path: Path) -> bool:
+    return path.is_dir() and next(_runs(path), None) is not None
+
+
+def load(path: Path, wanted: Wanted) -> Source:
+    """One run's folder, an experiment's or the whole store's; of each run only the metric's own file is read."""
+    folders = sorted(islice(_runs(path), _MOST_RUNS + 1))
+    if len(folders) > _MOST_RUNS:
+        raise ValueError(f"{path} holds more than {_MOST_RUNS} runs; name the folder of one run or experiment")
+    metrics = {folder: _files(folder / "metrics") for folder in folders}
+    metric = names.choose_metric([name for files in metrics.values() for name in files], wanted.metric, path)
+    runs, bad = [], 0
+    for folder, files in metrics.items():
+        params = _files(folder / "params")
+        run = Found(_name(folder), {name: lines.head(file, 4096) for name, file in params.items()})
+        run.saw(files)
+        if metric in files:
+            run.series[metric] = Series()
+            for line in lines.lines(files[metric]):
+                values = [number(part) for part in line.split()]
+                if len(values) >= 3 and values[1] is not None and values[2] is not None:
+                    run.series[metric].add(values[2], values[1])
+                else:
+                    bad += 1
+        runs.append(run)
+    return Source(FORMAT, runs, warnings=[f"{bad:,} lines are no values and were left out"] if bad else [])
+
+
+def _runs(path: Path) -> Iterator[Path]:
+    for pattern in ("metrics", "*/metrics", "*/*/metrics", "mlruns/*/*/metrics"):
+        for place in path.glob(pattern):
+            if place.is_dir() and (place.parent / "meta.yaml").is_file() and ".trash" not in place.parts:
+                yield place.parent
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Name -> file; a name with a slash is a file in a folder."""
+    files = islice((place for place in folder.rglob("*") if place.is_file()), _MOST_FILES)
+    return {place.relative_to(folder).as_posix(): place for place in sorted(files)}
+
+
+def _name(folder: Path) -> str:
+    for line in lines.head(folder / "meta.yaml").splitlines():
+        if line.startswith("run_name:"):
+            return line.partition(":")[2].strip().strip("'\"") or folder.name
+    return folder.name

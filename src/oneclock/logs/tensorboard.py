@@ -1,0 +1,153 @@
+"""TensorBoard event files, or a folder of them, read without tensorboard: every point, none sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from pathlib import Path
+
+from oneclock.logs import event, names, tfrecord
+from oneclock.logs.source import Found, Source, Wanted
+
+FORMAT = "TensorBoard events"
+_MOST_FILES = 4096
+_BATCH = 4096
+_MOST_TAGS = 2**14
+_PARTS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "dev", "test"})
+
+
+def sniff(path: Path) -> bool:
+    return next(_event_files(path), None) is not None if path.is_dir() else _is_event_file(path)
+
+
+def load(path: Path, wanted: Wanted) -> Source:
+    """Event files of one folder are one run, merged in the order they were begun; subfolders are further runs.
+
+    Folders called after a part of the data (`validation`, `loss_val`) belong to the run above them.
+    """
+    files = sorted(islice(_event_files(path), _MOST_FILES + 1)) if path.is_dir() else [path]
+    if len(files) > _MOST_FILES:
+        raise ValueError(f"{path} holds more than {_MOST_FILES} event files; name the folder of one run")
+    runs: dict[Path, Found] = {}
+    warnings = []
+    for file in files:
+        folder, prefix = file.parent, ""
+        if folder != path and path.is_dir() and names.tokens(folder.name) & _PARTS:
+            folder, prefix = folder.parent, f"{folder.name}/"
+        run = runs.setdefault(folder, Found(_label(folder, path)))
+        warnings += [f"{file.name}: {warning}" for warning in _read_file(file, run, prefix, wanted)]
+    seen = [metric for run in runs.values() for metric in run.metrics]
+    if not seen:
+        raise ValueError(f"{path} holds no scalars" + "".join(f"; {warning}" for warning in warnings))
+    metric = names.choose_metric(seen, wanted.metric, path)
+    _hand_up_arguments(runs, metric)
+    # Keras logs `epoch_loss` over epochs; everyone else logs over steps.
+    step = "epoch" if metric.split("/")[-1].startswith("epoch_") else "step"
+    return Source(FORMAT, list(runs.values()), step, [step], warnings)
+
+
+def _is_event_file(path: Path) -> bool:
+    if not tfrecord.starts_with_record(path):
+        return False
+    first = next(iter(tfrecord.Records(path)), None)
+    return first is None or b"brain.Event:" in first.data[:64]
+
+
+def _event_files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*tfevents*") if path.is_file() and _is_event_file(path))
+
+
+def _label(folder: Path, path: Path) -> str:
+    relative = folder.relative_to(path) if path.is_dir() and folder != path else Path()
+    return str(relative) if relative.parts else folder.name
+
+
+def _read_file(path: Path, run: Found, prefix: str, wanted: Wanted) -> list[str]:
+    records = tfrecord.Records(path)
+    batch = _Batch(run, prefix, wanted)
+    for record in records:
+        batch.take(record)
+    batch.flush()
+    warnings = [records.damage] if records.damage else []
+    if batch.damaged:
+        warnings.append(f"{batch.damaged:,} damaged records were left out")
+    return warnings
+
+
+class _Batch:
+    """Values on their way into a run: their records' checksums are verified many at a time."""
+
+    def __init__(self, run: Found, prefix: str, wanted: Wanted) -> None:
+        self._run, self._prefix, self._wanted = run, prefix, wanted
+        self._records: list[tfrecord.Record] = []
+        self._points: list[tuple[str, int, float]] = []
+        self._kept: dict[bytes, str | None] = {}
+        self.damaged = 0
+
+    def take(self, record: tfrecord.Record) -> None:
+        plain = event.one_scalar(record.data)
+        if plain is not None:
+            step, tag, number = plain
+            self._put(tag, step, number, record)
+            return
+        try:
+            self._open(record)
+        except ValueError:
+            self.damaged += 1
+
+    def _open(self, record: tfrecord.Record) -> None:
+        found = event.parse(record.data)
+        if found.restarts and found.step > 0:
+            self._restart(found.step)
+        for tag, value in event.values(found.summary):
+            scalar = event.scalar(value)
+            if scalar is not None:
+                self._put(tag, found.step, scalar, record)
+            elif (arguments := event.arguments(tag, value)) and tfrecord.intact([record])[0]:
+                self._run.arguments.update(arguments)
+
+    def _put(self, tag: bytes, step: int, number: float, record: tfrecord.Record) -> None:
+        name = self._name(tag)
+        if name is not None:
+            self._records.append(record)
+            self._points.append((name, step, number))
+            if len(self._records) >= _BATCH:
+                self.flush()
+
+    def _name(self, tag: bytes) -> str | None:
+        """What the tag is called among the run's metrics, None where it is not kept."""
+        if tag not in self._kept:
+            name = self._prefix + tag.decode(errors="replace")
+            kept = name if self._run.holds(name, self._wanted) else None
+            if len(self._kept) >= _MOST_TAGS:
+                return kept
+            self._kept[tag] = kept
+        return self._kept[tag]
+
+    def _restart(self, step: int) -> None:
+        """A run restarted at `step` with purge: what it had logged from there on is forgotten."""
+        self.flush()
+        for series in self._run.series.values():
+            series.forget_from(step)
+
+    def flush(self) -> None:
+        for whole, (name, step, number) in zip(tfrecord.intact(self._records), self._points, strict=True):
+            if whole:
+                self._run.series[name].add(step, number)
+            else:
+                self.damaged += 1
+        self._records.clear()
+        self._points.clear()
+
+
+def _hand_up_arguments(runs: dict[Path, Found], metric: str) -> None:
+    """Hyperparameters that torch's SummaryWriter puts into a folder of their own belong to the run above it."""
+    for folder, run in runs.items():
+        if run.arguments and metric not in run.series:
+            above = next((runs[parent] for parent in folder.parents if metric in _series(runs, parent)), None)
+            if above is not None:
+                above.arguments = run.arguments | above.arguments
+
+
+def _series(runs: dict[Path, Found], folder: Path) -> Collection[str]:
+    return runs[folder].series if folder in runs else ()

@@ -1,0 +1,122 @@
+"""The framing of TensorBoard's event files: length, its checksum, data, its checksum. Bounded memory, any bytes.
+
+A length is believed only if its checksum holds and the file is that long. A record too large for scalars (images,
+histograms of many tensors) is passed over without being read.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LARGEST = 2**22
+"""Bytes of the largest record that is read."""
+
+_HEADER = struct.Struct("<QI")
+_CHECKSUM = struct.Struct("<I")
+_BLOCK = 2**22
+
+
+class Record(NamedTuple):
+    """One record's bytes and the checksum that was written behind them; see `intact`."""
+
+    data: bytes
+    checksum: int
+
+
+class Records:
+    """The records of one file, in order. After the last, `damage` says what ended the reading early, if anything."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.damage: str | None = None
+
+    def __iter__(self) -> Iterator[Record]:
+        size = os.path.getsize(self._path)
+        with open(self._path, "rb") as file:
+            block, at, position = b"", 0, 0  # position is where in the file block[at] lies
+            while position < size:
+                if len(block) - at < _HEADER.size:
+                    block, at = block[at:] + file.read(_BLOCK), 0
+                if len(block) < _HEADER.size:
+                    self.damage = "its last record is cut off"
+                    return
+                length, checksum = _HEADER.unpack_from(block, at)
+                if checksum != _checksum_of_length(length):
+                    self.damage = f"it is damaged at byte {position:,}, and what follows was left out"
+                    return
+                whole = _HEADER.size + length + _CHECKSUM.size
+                if position + whole > size:
+                    self.damage = "its last record is cut off"
+                    return
+                if length > LARGEST:
+                    file.seek(position + whole)
+                    block, at = b"", 0
+                else:
+                    if len(block) - at < whole:
+                        block, at = block[at:] + file.read(max(_BLOCK, whole)), 0
+                        if len(block) < whole:
+                            self.damage = "it became shorter while it was read"
+                            return
+                    end = at + whole - _CHECKSUM.size
+                    yield Record(block[at + _HEADER.size : end], _CHECKSUM.unpack_from(block, end)[0])
+                    at += whole
+                position += whole
+
+
+def starts_with_record(path: Path) -> bool:
+    """Whether the file begins with a record, by the checksum of its length."""
+    with open(path, "rb") as file:
+        header = file.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return False
+    length, checksum = _HEADER.unpack(header)
+    return bool(checksum == _checksum_of_length(length))
+
+
+def intact(records: Sequence[Record]) -> list[bool]:
+    """Which of the records have the checksum they were written with: CRC-32C, all of them side by side."""
+    lengths = np.array([len(record.data) for record in records], dtype=np.int64)
+    order = np.argsort(-lengths, kind="stable")
+    data = np.frombuffer(b"".join(records[index].data for index in order), dtype=np.uint8)
+    lengths = lengths[order]
+    starts = np.cumsum(lengths) - lengths
+    crc = np.full(len(records), 0xFFFFFFFF, dtype=np.uint32)
+    longer = np.searchsorted(-lengths, -np.arange(lengths[0] if len(lengths) else 0), side="left")
+    for column, count in enumerate(longer.tolist()):
+        live = crc[:count]
+        crc[:count] = _TABLE[(live ^ data[starts[:count] + column]) & 0xFF] ^ (live >> np.uint32(8))
+    written = np.array([records[index].checksum for index in order], dtype=np.uint32)
+    result = np.empty(len(records), dtype=bool)
+    result[order] = _masked(crc ^ np.uint32(0xFFFFFFFF)) == written
+    return result.tolist()
+
+
+def _crc_table() -> Any:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0x82F63B78), table >> 1)
+    return table
+
+
+_TABLE = _crc_table()
+_PLAIN_TABLE: list[int] = _TABLE.tolist()
+
+
+def _masked(crc: Any) -> Any:
+    return ((crc >> 15) | (crc << 17)) + np.uint32(0xA282EAD8)
+
+
+@lru_cache(4096)
+def _checksum_of_length(length: int) -> int:
+    crc = 0xFFFFFFFF
+    for byte in length.to_bytes(8, "little"):
+        crc = _PLAIN_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= 0xFFFFFFFF
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,0 +1,68 @@
+"""transformers' `trainer_state.json`, or a folder of checkpoints: the newest. `training_args.bin` is never opened."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from oneclock.logs import lines, names
+from oneclock.logs.json_lines import gather
+from oneclock.logs.source import Source, Wanted
+
+FORMAT = "transformers trainer_state.json"
+_LARGEST = 2**27  # bytes; it is read whole, and a state of a million logged steps stays below
+_NAME = "trainer_state.json"
+
+
+def sniff(path: Path) -> bool:
+    if path.is_dir():
+        return bool(_states(path))
+    start = lines.head(path)
+    return start.lstrip().startswith("{") and '"log_history"' in start
+
+
+def load(path: Path, wanted: Wanted) -> Source:
+    states = [(_state(file), file) for file in (_states(path) if path.is_dir() else [path])]
+    state, file = max(states, key=lambda pair: _whole(pair[0].get("global_step")))
+    history = [entry for entry in state["log_history"] if isinstance(entry, dict)]
+    keys = dict.fromkeys(key for entry in history for key in entry)
+    source = gather(history, path, names.choose_step(keys, wanted.step, path), wanted, FORMAT)
+    source.steps = names.step_candidates(keys)
+    done, planned = _whole(state.get("global_step")), _whole(state.get("max_steps"))
+    for run in source.runs:
+        run.name = path.name
+        run.arguments |= {key: state[key] for key in ("max_steps", "num_train_epochs") if key in state}
+    if path.is_dir() and file.parent != path:
+        source.warnings.append(f"read from {file.parent.name}, the newest: what was logged after it is not in it")
+    if 0 <= done < planned:
+        source.warnings.append(f"it holds {done:,} of {planned:,} planned steps: stopped early, or not the end of it")
+    return source
+
+
+def _states(folder: Path) -> list[Path]:
+    """The state of the folder itself, and of its newest checkpoint."""
+    checkpoints = [
+        (int(match[1]), place)
+        for place in folder.glob(f"checkpoint-*/{_NAME}")
+        if (match := re.fullmatch(r"checkpoint-(\d{1,18})", place.parent.name))
+    ]
+    newest = [place for _, place in sorted(checkpoints)[-1:]]
+    return [place for place in [folder / _NAME, *newest] if place.is_file()]
+
+
+def _state(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(f"{path} has more than {_LARGEST // 2**20} MB; it is not a trainer's state")
+    try:
+        state = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not whole JSON ({error}); take an earlier checkpoint") from None
+    if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
+        raise ValueError(f"{path} has no log_history; it is not a trainer's state")
+    return state
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1

@@ -1,0 +1,59 @@
+"""The CSV that W&B's charts export: a step, and for each run `RUN - METRIC` with its `__MIN` and `__MAX`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from oneclock.logs import names
+from oneclock.logs.series import Series
+from oneclock.logs.source import Found, Source, Wanted
+from oneclock.logs.table import Table
+
+FORMAT = "W&B CSV export"
+_HISTORY = 500  # points to which W&B samples a run's history
+_COLUMN = re.compile(r"(?P<run>.+) - (?P<metric>[^-].*?)(?P<bound>__MIN|__MAX)?", re.DOTALL)
+
+
+def sniff(path: Path) -> bool:
+    try:
+        columns = Table.open(path).columns
+    except ValueError:
+        return False
+    return any((match := _COLUMN.fullmatch(column)) and match["bound"] for column in columns)
+
+
+def load(path: Path, wanted: Wanted) -> Source:
+    table = Table.open(path)
+    places = [column for column in table.columns if not _COLUMN.fullmatch(column)]
+    step = names.choose_step(places, wanted.step, path)
+    step_at = None if step is None else table.columns.index(step)
+    curves = {
+        index: (match["run"], match["metric"])
+        for index, column in enumerate(table.columns)
+        if (match := _COLUMN.fullmatch(column)) and not match["bound"] and match["metric"] != "_step"
+    }
+    metric = names.choose_metric([metric for _, metric in curves.values()], wanted.metric, path)
+    series = {index: Series() for index, (_, one) in curves.items() if one == metric}
+    for cells in table.rows():
+        where = float(table.counted) if step_at is None else table.number(cells[step_at])
+        if where is None:
+            continue
+        for index, points in series.items():
+            if (value := table.number(cells[index])) is not None:
+                points.add(where, value)
+    runs, sampled = [], []
+    for index, points in series.items():
+        run = Found(curves[index][0])
+        run.saw(one for name, one in curves.values() if name == run.name)
+        run.series[metric] = points
+        runs.append(run)
+        if len(points) == _HISTORY and not points.evenly_spaced:
+            sampled.append(run.name)
+    warnings = table.warnings()
+    if sampled:
+        warnings.append(
+            f"{names.listed(sampled)}: exactly {_HISTORY} points, unevenly spaced: W&B has sampled the history; "
+            "export it whole (run.scan_history)"
+        )
+    return Source(FORMAT, runs, step, names.step_candidates(places), warnings)
