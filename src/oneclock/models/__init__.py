@@ -16,7 +16,7 @@ def build(spec: Model) -> nn.Module:
     >>> from oneclock.experiments.spec import ViT
     >>> model = build(ViT(classes=10, image=8, patch=4, layers=1, heads=2, width=16, feed_forward=32))
     >>> sum(parameter.numel() for parameter in model.parameters())
-    3338
+    3306
     """
     if isinstance(spec, GPT2 | Llama | T5):
         from oneclock.models import language
