@@ -1,0 +1,95 @@
+"""Balanced AdamW in a transformers Trainer: the optimizer from the training arguments, and a callback.
+
+    args = TrainingArguments(.., max_steps=20_000, learning_rate=3e-4, weight_decay=0.1)
+    trainer = Trainer(.., args=args, optimizer_cls_and_kwargs=balanced_adamw(args), callbacks=[RefreshCallback()])
+
+Which weights decay, the schedule, accumulation, precision and checkpoints stay the Trainer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+from oneclock.integrations import torchvision_first  # noqa: F401
+from oneclock.integrations.running import advice, figures
+from oneclock.optim import BalancedAdamW
+from oneclock.rule import REFRESHES, refresh_beta, steps_from_epochs
+
+try:
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+except ModuleNotFoundError as error:
+    raise ImportError("the transformers integration needs transformers: pip install 'oneclock[language]'") from error
+
+
+def balanced_adamw(
+    args: TrainingArguments,
+    train_samples: int | Sized | None = None,
+    *,
+    horizon: float | None = None,
+    refreshes: float = REFRESHES,
+    **options: Any,
+) -> tuple[type[BalancedAdamW], dict[str, Any]]:
+    """What `Trainer(optimizer_cls_and_kwargs=..)` takes: BalancedAdamW with the arguments' lr, eps and weight decay.
+
+    The horizon, in optimizer steps, is `args.max_steps`; where the arguments count epochs instead, give the training
+    set or its length as `train_samples`. Where training is useful for less than it runs, give `horizon`. Beta is
+    written to `args.adam_beta1` and `args.adam_beta2`, so that whatever records the arguments records it.
+    """
+    steps = planned_steps(args, train_samples) if horizon is None else horizon
+    args.adam_beta1 = args.adam_beta2 = refresh_beta(steps, refreshes)
+    settings = {"lr": args.learning_rate, "eps": args.adam_epsilon, "weight_decay": args.weight_decay}
+    return BalancedAdamW, {**settings, "horizon": steps, "refreshes": refreshes, **options}
+
+
+def planned_steps(args: TrainingArguments, train_samples: int | Sized | None = None) -> int:
+    """The optimizer steps a Trainer takes with these arguments, over all processes and accumulated batches."""
+    if args.max_steps > 0:
+        return args.max_steps
+    if train_samples is None:
+        raise ValueError(
+            "the arguments count epochs: give the training set or its length, as in "
+            "balanced_adamw(args, len(train_dataset)), or set max_steps"
+        )
+    split = args.accelerator_config.split_batches  # one batch for all processes, not one for each
+    return steps_from_epochs(
+        args.num_train_epochs,
+        samples=len(train_samples) if isinstance(train_samples, Sized) else train_samples,
+        batch_size=args.train_batch_size * (1 if split else args.world_size),
+        accumulate=args.gradient_accumulation_steps,
+        drop_last=args.dataloader_drop_last,
+    )
+
+
+class RefreshCallback(TrainerCallback):
+    """Logs beta, memory horizon and refreshes so far with the training loss, and prints advice when training ends.
+
+    The advice comes from the validation losses logged as `metric`. Reporters (TensorBoard, W&B, ..) run before a
+    Trainer's `callbacks`: for the three figures to reach them too, put this first with
+    `trainer.callback_handler.callbacks.insert(0, RefreshCallback())`.
+    """
+
+    def __init__(self, metric: str = "eval_loss") -> None:
+        self.metric = metric
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Add the figures to a training log; what an evaluation returns stays as it is."""
+        if logs is not None and "loss" in logs:
+            now = figures(kwargs["optimizer"], state.global_step)
+            logs.update(now)
+            state.log_history[-1].update(now)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Print the advice, once for all processes."""
+        if state.is_world_process_zero:
+            losses = {entry["step"]: entry[self.metric] for entry in state.log_history if self.metric in entry}
+            print(advice(losses, state.max_steps, figures(kwargs["optimizer"], state.global_step).get("beta")))

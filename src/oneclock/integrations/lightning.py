@@ -1,0 +1,89 @@
+"""Balanced AdamW in Lightning: `configure_optimizers` in one line, and a callback.
+
+    def configure_optimizers(self):
+        return balanced_adamw(self, lr=3e-4, weight_decay=0.1)
+
+The horizon is what the Trainer itself estimates, accumulated batches and several devices included.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from oneclock.integrations import torchvision_first  # noqa: F401
+from oneclock.integrations.running import advice, figures
+from oneclock.optim import BalancedAdamW
+from oneclock.rule import REFRESHES
+
+try:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+    from lightning.pytorch.trainer.states import TrainerFn
+except ModuleNotFoundError as error:
+    raise ImportError("the Lightning integration needs lightning: pip install 'oneclock[lightning]'") from error
+
+
+def balanced_adamw(
+    module: LightningModule,
+    lr: float = 1e-3,
+    *,
+    params: Any = None,
+    horizon: float | None = None,
+    refreshes: float = REFRESHES,
+    **options: Any,
+) -> BalancedAdamW:
+    """BalancedAdamW over the module's parameters, or `params`, with beta from the Trainer's own number of steps.
+
+    Where training is useful for less than it runs, give `horizon`, in optimizer steps. All other options are torch's.
+    """
+    steps = planned_steps(module.trainer) if horizon is None else horizon
+    return BalancedAdamW(
+        module.parameters() if params is None else params, lr, horizon=steps, refreshes=refreshes, **options
+    )
+
+
+def planned_steps(trainer: Trainer) -> int:
+    """`trainer.estimated_stepping_batches`, or a ValueError where Lightning cannot know it."""
+    steps = trainer.estimated_stepping_batches
+    if not 0 < steps < math.inf:
+        raise ValueError(
+            "this Trainer has no planned end: set max_steps, "
+            "or give balanced_adamw the useful training time as horizon="
+        )
+    return int(steps)
+
+
+class RefreshCallback(Callback):
+    """Logs beta, memory horizon and refreshes so far with every training step, and prints advice when training ends.
+
+    The advice comes from the validation losses logged as `metric`.
+    """
+
+    def __init__(self, metric: str = "val_loss") -> None:
+        self.metric = metric
+        self.losses: dict[int, float] = {}
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
+        """Log the figures; Lightning writes them every `log_every_n_steps`."""
+        pl_module.log_dict(figures(trainer.optimizers[0], trainer.global_step))
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keep the validation loss of this step."""
+        fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+        if fitting and self.metric in trainer.callback_metrics:
+            self.losses[trainer.global_step] = float(trainer.callback_metrics[self.metric])
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Print the advice, once for all processes."""
+        if trainer.is_global_zero:
+            beta = figures(trainer.optimizers[0], trainer.global_step).get("beta")
+            planned = trainer.estimated_stepping_batches
+            print(advice(self.losses, planned if 0 < planned < math.inf else None, beta))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The losses so far, for Lightning's checkpoint."""
+        return {"losses": dict(self.losses)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint's losses."""
+        self.losses = dict(state_dict["losses"])
