@@ -1,0 +1,171 @@
+"""What is drawn, as plain values: one definition per figure, drawn twice, by matplotlib on paper and by the page.
+
+All axes are linear in what is drawn: a logarithmic or memory axis holds transformed positions and its own tick labels,
+so that neither renderer knows about it. Colours are names (`c0`.. for roles, `r00`.. for a ramp), whose values are in
+`palette`; every series also differs by its line or its marker.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Dash = Literal["solid", "dashed", "dotted", "dashdot", "none"]
+Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear axis from `low` to `high` with ticks (position, label)."""
+
+    label: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points in order of x, joined by a line unless `dash` is none; `low` and `high` bound a band, None where unknown.
+
+    `texts` is what a pointer over each point reads; without it, the x and y values. Series of one `group` are switched
+    together and share one entry of the legend; `also` is a second switch that crosses groups.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    color: str
+    dash: Dash = "solid"
+    marker: Marker = "none"
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    texts: tuple[str, ...] = ()
+    group: str = ""
+    also: str = ""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A shaded stretch of the x axis."""
+
+    low: float
+    high: float
+    color: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A reference line across the chart at one value of an axis."""
+
+    at: float
+    axis: Literal["x", "y"]
+    color: str
+    label: str
+    dash: Dash = "dashed"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One pair of axes."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    spans: tuple[Span, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Charts side by side in `columns`, saved under `name`; `caption` says in words what is seen."""
+
+    name: str
+    title: str
+    caption: str
+    charts: tuple[Chart, ...]
+    columns: int = 1
+
+
+def memory_axis(betas: Iterable[float]) -> Axis:
+    """The axis u = -log10(1 - beta), ticked at betas that are not too close to each other.
+
+    >>> memory_axis([0.0, 0.9, 0.99]).ticks
+    ((0.0, '0'), (1.0, '0.9'), (2.0, '0.99'))
+    """
+    values = sorted(set(betas))
+    places = [memory_place(beta) for beta in values]
+    margin = 0.05 * ((places[-1] - places[0]) or 1.0)
+    apart = (places[-1] - places[0]) / 7
+    ticks: list[tuple[float, str]] = []
+    for place, beta in zip(places, values, strict=True):
+        if not ticks or place - ticks[-1][0] >= apart * 0.99:
+            ticks.append((place, short_beta(beta)))
+    return Axis("β, drawn at -log₁₀(1 - β)", places[0] - margin, places[-1] + margin, tuple(ticks))
+
+
+def memory_place(beta: float) -> float:
+    """u = -log10(1 - beta), where balanced Adam's betas are evenly apart.
+
+    >>> round(memory_place(0.999), 9)
+    3.0
+    """
+    return -math.log10(1 - beta)
+
+
+def log_axis(label: str, low: float, high: float) -> Axis:
+    """A logarithmic axis: positions are log10 of the value, ticks at 1, 2 and 5 of each decade.
+
+    >>> log_axis("steps", 1_000, 10_000).ticks
+    ((3.0, '1,000'), (3.3010299956639813, '2,000'), (3.6989700043360187, '5,000'), (4.0, '10,000'))
+    """
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
+    ticks = tuple((math.log10(value), f"{value:,.10g}") for value in values if low <= value * 1.0001 <= high * 1.0002)
+    if len(ticks) > 8:
+        ticks = tuple(tick for tick in ticks if tick[1].startswith("1"))
+    return Axis(label, math.log10(low), math.log10(high), ticks)
+
+
+def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
+    """A linear axis that holds `low` to `high` with about that many round ticks.
+
+    >>> number_axis("gap", 0, 1.9).ticks[:2]
+    ((0.0, '0'), (0.5, '0.5'))
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    if not high > low:
+        low, high = low - (abs(low) or 1) * 0.05, high + (abs(high) or 1) * 0.05
+    places = MaxNLocator(nbins=ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    within = [float(place) for place in places if low - 1e-12 <= place <= high + 1e-12]
+    return Axis(label, low, high, tuple((place, f"{place:,.10g}") for place in within))
+
+
+def named_axis(label: str, names: Sequence[str]) -> Axis:
+    """One place per name: 0, 1, 2.. from the top."""
+    return Axis(label, len(names) - 0.5, -0.5, tuple((float(place), name) for place, name in enumerate(names)))
+
+
+def short_beta(beta: float) -> str:
+    """A beta in as few digits as tell the paper's grid apart.
+
+    >>> short_beta(0.94377), short_beta(0.9), short_beta(0.99822)
+    ('0.944', '0.9', '0.998')
+    """
+    return f"{beta:.3f}".rstrip("0").rstrip(".") if 1 - beta >= 0.00095 else f"{beta:g}"
+
+
+def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
+    """The range of the values and a margin on both sides.
+
+    >>> padded([0.0, 100.0])
+    (-6.0, 106.0)
+    """
+    found = list(values)
+    margin = share * (max(found) - min(found))
+    return min(found) - margin, max(found) + margin

@@ -1,0 +1,61 @@
+"""Colours that stay apart for colour-blind readers and in print, for light and for dark paper.
+
+Roles take the palette of Okabe and Ito (2008); a sweep of betas takes viridis without its palest (light) or
+darkest (dark) end. A colour never stands alone: lines differ by dash and marker too.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from oneclock.report.chart import Dash, Marker
+
+ROLES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#6B7280")
+"""Blue, vermilion, green, purple, orange, sky, ink, grey."""
+
+ROLES_DARK = ("#56B4E9", "#FF8A4C", "#2FC79A", "#E7A0C8", "#F0B73F", "#9AD4F5", "#F3F4F6", "#9CA3AF")
+
+CURVE, RULE, ORACLE, FIXED, INK, QUIET = "c0", "c1", "c2", "c3", "c6", "c7"
+
+STEPS = 13
+"""Colours in the ramp."""
+
+_DASHES: tuple[Dash, ...] = ("solid", "dashed", "dashdot", "dotted")
+_MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond", "cross")
+
+
+@cache
+def colours(dark: bool = False) -> dict[str, str]:
+    """Every colour by its name.
+
+    >>> colours()["c0"]
+    '#0072B2'
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    low, high = (0.25, 1.0) if dark else (0.0, 0.85)
+    ramp = (to_hex(colormaps["viridis"](low + (high - low) * step / (STEPS - 1))) for step in range(STEPS))
+    roles = ROLES_DARK if dark else ROLES
+    return {f"c{place}": role for place, role in enumerate(roles)} | {
+        f"r{place:02d}": shade for place, shade in enumerate(ramp)
+    }
+
+
+def ramp(place: int, count: int) -> str:
+    """The name of the ramp's colour for one of `count` ordered things.
+
+    >>> ramp(0, 3), ramp(2, 3)
+    ('r00', 'r12')
+    """
+    return f"r{round(place * (STEPS - 1) / max(count - 1, 1)):02d}"
+
+
+def dash(place: int) -> Dash:
+    """The dash of the place-th of several lines."""
+    return _DASHES[place % len(_DASHES)]
+
+
+def marker(place: int) -> Marker:
+    """The marker of the place-th of several lines."""
+    return _MARKERS[place % len(_MARKERS)]

@@ -1,0 +1,161 @@
+"""Figures on paper: chart values drawn with matplotlib into PNG, SVG and PDF. Equal values give equal SVG bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from oneclock.report.chart import Chart, Figure, Line, Series, Span
+from oneclock.report.palette import INK, colours
+
+FORMATS = ("png", "svg", "pdf")
+
+_DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1, 1.6)), "dashdot": (0, (6, 2, 1, 2))}
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "triangle": "^",
+    "diamond": "D",
+    "star": "*",
+    "cross": "x",
+    "frame": "D",
+    "none": "",
+}
+_SIZES = {"star": 9.0, "diamond": 6.0, "cross": 5.0, "frame": 9.0}
+_STYLE: dict[str, Any] = {
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E5E7EB",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.hashsalt": "oneclock",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "font.family": "DejaVu Sans",
+    "text.parse_math": False,  # names are data: a dollar sign in one is a dollar sign
+}
+_UNDATED: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": "oneclock"},
+    "pdf": {"CreationDate": None, "ModDate": None, "Producer": "oneclock", "Creator": "oneclock"},
+    "png": {"Software": "oneclock"},
+}
+_NAMED_ROW, _PANEL, _WIDTH, _LEGEND_ROW = 0.21, 2.3, 7.2, 0.19
+
+
+def save(figure: Figure, folder: Path, formats: tuple[str, ...] = FORMATS) -> list[Path]:
+    """Draw the figure once and write it as folder/NAME.FORMAT; the paths written."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({**mpl.rcParamsDefault, **_STYLE}):
+        canvas = _drawn(figure)
+        FigureCanvasAgg(canvas)
+        canvas.draw_without_rendering()
+        canvas.set_layout_engine("none")  # laid out once, for all formats
+        paths = [folder / f"{figure.name}.{kind}" for kind in formats]
+        for path, kind in zip(paths, formats, strict=True):
+            canvas.savefig(path, format=kind, dpi=160, metadata=_UNDATED[kind])
+    return paths
+
+
+def _drawn(figure: Figure) -> Any:
+    from matplotlib.figure import Figure as Paper
+
+    rows = math.ceil(len(figure.charts) / figure.columns)
+    wide = 3 if figure.columns > 1 else 4
+    handles = _legend(figure)
+    legend_rows = math.ceil(len(handles) / wide)
+    height = rows * max(map(_panel_height, figure.charts)) + legend_rows * _LEGEND_ROW + 0.35
+    paper = Paper(figsize=(_WIDTH, height), layout="constrained")
+    axes = paper.subplots(rows, figure.columns, squeeze=False).flatten()
+    for chart, axis in zip(figure.charts, axes, strict=False):
+        _draw(chart, axis)
+    for place, axis in enumerate(axes):
+        if place >= len(figure.charts):
+            axis.set_visible(False)
+    paper.suptitle(figure.title, fontsize=10.5, fontweight="bold", x=0.01, ha="left")
+    paper.legend(handles=list(handles.values()), labels=list(handles), loc="outside lower center", ncols=wide)
+    return paper
+
+
+def _panel_height(chart: Chart) -> float:
+    """Room for every name of a named axis; one height for all others."""
+    named = chart.y.low > chart.y.high
+    return 0.7 + _NAMED_ROW * len(chart.y.ticks) if named else _PANEL * (1.0 if chart.title else 1.5)
+
+
+def _draw(chart: Chart, axis: Any) -> None:
+    for span in chart.spans:
+        axis.axvspan(span.low, span.high, **_span(span))
+    for line in chart.lines:
+        (axis.axvline if line.axis == "x" else axis.axhline)(line.at, **_line(line))
+    for series in chart.series:
+        axis.plot(series.x, series.y, **_series(series))
+        if series.low:
+            low, high = ([math.nan if v is None else v for v in side] for side in (series.low, series.high))
+            axis.fill_between(series.x, low, high, color=colours()[series.color], alpha=0.18, linewidth=0)
+    axis.set_title(chart.title, loc="left")
+    axis.set_xlim(chart.x.low, chart.x.high)
+    axis.set_ylim(chart.y.low, chart.y.high)
+    axis.set_xticks([place for place, _ in chart.x.ticks], [text for _, text in chart.x.ticks])
+    axis.set_yticks([place for place, _ in chart.y.ticks], [text for _, text in chart.y.ticks])
+    axis.set_xlabel(chart.x.label)
+    axis.set_ylabel(chart.y.label)
+
+
+def _legend(figure: Figure) -> dict[str, Any]:
+    """One entry per group, line and span label over all panels, in the order they are drawn."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    entries: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for chart in figure.charts:
+        for series in chart.series:
+            if series.group:
+                entries.setdefault(series.group, Line2D([], [], **_series(series)))
+            if series.also:
+                others.setdefault(series.also, Line2D([], [], **_series(replace(series, color=INK))))
+        for line in chart.lines:
+            others.setdefault(line.label, Line2D([], [], **_line(line)))
+        for span in chart.spans:
+            others.setdefault(span.label, Patch(**_span(span)))
+    return entries | others
+
+
+def _series(series: Series) -> dict[str, Any]:
+    color = colours()[series.color]
+    outlined = series.marker in ("cross", "frame")
+    return {
+        "color": color,
+        "linestyle": "" if series.dash == "none" else _DASHES[series.dash],
+        "linewidth": 1.0 if len(series.x) > 40 else 1.4,
+        "marker": _MARKERS[series.marker],
+        "markersize": _SIZES.get(series.marker, 4.0),
+        "markerfacecolor": "none" if series.marker == "frame" else color,
+        "markeredgecolor": color if outlined else "white",
+        "markeredgewidth": 1.5 if outlined else 0.6,
+        "zorder": 4 if series.dash == "none" else 3,
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {"color": colours()[line.color], "linestyle": _DASHES[line.dash], "linewidth": 1.0, "zorder": 2}
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return {"color": colours()[span.color], "alpha": 0.12, "linewidth": 0, "zorder": 1}
+
+
+def saved(figures: Iterable[Figure], folder: Path, formats: tuple[str, ...] = FORMATS) -> list[Path]:
+    """All figures, written."""
+    return [path for figure in figures for path in save(figure, folder, formats)]

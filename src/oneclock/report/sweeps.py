@@ -1,0 +1,242 @@
+"""The figures of single experiments, as values: the beta sweep, and the validation curves behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from statistics import quantiles
+
+from oneclock import records
+from oneclock.analysis.table import Study, Sweep, Trial
+from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult, Interval
+from oneclock.report import palette
+from oneclock.report.chart import (
+    Axis,
+    Chart,
+    Figure,
+    Line,
+    Series,
+    Span,
+    memory_axis,
+    memory_place,
+    number_axis,
+    padded,
+    short_beta,
+)
+
+SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out experiments"}
+
+
+def sweep_figures(analysis: Analysis, losses_known: bool = True) -> list[Figure]:
+    """One figure per split, one panel per experiment; without losses (`losses_known`) the gap is drawn."""
+    figures = []
+    for split, title in SPLIT_TITLES.items():
+        members = [result for result in analysis.experiments if result.split == split]
+        if not members:
+            continue
+        charts = tuple(sweep_chart(result, analysis.summary.refreshes, losses_known) for result in members)
+        quantity = "Smallest validation loss, mean over seeds," if losses_known else "Gap to the best beta, in percent,"
+        caption = (
+            f"{quantity} at each swept beta. The band is the spread over seeds, the star the best beta, the diamond "
+            "the refresh rule's choice; shaded are the betas, and so the horizons, for which that choice stays."
+        )
+        figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
+    return figures
+
+
+def sweep_chart(result: ExperimentResult, refreshes: float, losses_known: bool = True) -> Chart:
+    """L(beta), or the gap, of one experiment with its oracle, the rule's choice and the stretch where it stays."""
+    points = [point for point in result.gaps if math.isfinite(point.loss)]
+    x = memory_axis(point.beta for point in result.gaps)
+    heights = {point.beta: point.loss if losses_known else 100 * point.gap for point in points}
+    low, high = _bounds(points, losses_known)
+    marked = [_marked("best beta (oracle)", result.oracle_beta, heights, palette.ORACLE, "star", points)]
+    if result.selected_beta in heights:
+        marked.append(_marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points))
+    curve = Series(
+        name="mean over seeds",
+        x=tuple(memory_place(point.beta) for point in points),
+        y=tuple(heights.values()),
+        color=palette.CURVE,
+        marker="circle",
+        low=low,
+        high=high,
+        texts=tuple(point_words(point, losses_known) for point in points),
+        group="mean over seeds",
+    )
+    label = "smallest validation loss" if losses_known else "gap to the best beta, %"
+    arms = tuple(_arms(result, losses_known))
+    known = [value for value in (*heights.values(), *low, *high, *(arm.at for arm in arms)) if value is not None]
+    return Chart(
+        title=result.name,
+        x=x,
+        y=number_axis(label, *padded(known)),
+        series=(curve, *marked),
+        spans=tuple(_stable(result, refreshes, x)),
+        lines=arms,
+    )
+
+
+def point_words(point: BetaPoint, losses_known: bool = True) -> str:
+    """One beta of a sweep in words: its loss, its gap with the interval where there is one, its seeds."""
+    loss = f"loss {point.loss:.5g}, " if losses_known else ""
+    seeds = f", {point.seeds} seed{'s' if point.seeds != 1 else ''}" if losses_known else ""
+    return f"β {point.beta:g}: {loss}gap {percent(point.gap)}{interval_words(point.interval)}{seeds}"
+
+
+def percent(gap: float) -> str:
+    """A fraction in percent as the paper prints it.
+
+    >>> percent(0.00515)
+    '0.515 %'
+    """
+    return f"{100 * gap:.3f} %"
+
+
+def interval_words(interval: Interval | None) -> str:
+    """` (95 % interval 0.100 to 0.900 %)`, or nothing where there is none."""
+    if interval is None:
+        return ""
+    return f" ({100 * interval.level:g} % interval {100 * interval.lower:.3f} to {percent(interval.upper)})"
+
+
+def curve_figures(study: Study, analysis: Analysis) -> Iterator[Figure]:
+    """One figure per experiment that has curves."""
+    sweeps = {sweep.name: sweep for sweep in study.sweeps}
+    for result in analysis.experiments:
+        chart = curve_chart(sweeps[result.name], result)
+        if chart is not None:
+            caption = (
+                "Validation loss of every run; runs of one beta share a colour and a dash. A cross is where early "
+                "stopping would have ended the run; the vertical lines are T_ES by its two conventions."
+            )
+            name = f"curves-{records.safe_name(result.name)}"
+            yield Figure(name, f"Validation curves: {result.name}", caption, (chart,))
+
+
+def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
+    """Every validation curve of one experiment with its early stop; None where no run has a curve."""
+    trials = [trial for trial in (*sweep.tied, *sweep.untied) if trial.val is not None]
+    if not trials:
+        return None
+    stops = {(point.beta, run.seed): run.early_stop for point in result.gaps for run in point.runs}
+    series: list[Series] = []
+    for trial in trials:
+        line = _curve(trial, sweep.betas)
+        series.append(line)
+        stop = stops.get((trial.beta, trial.seed)) if trial.beta2 is None else None
+        if stop is not None and stop.stop in line.x:
+            at = line.x.index(stop.stop)
+            series.append(_early_stop(line, at, ran_out=stop.ran_out))
+    last = max(line.x[-1] for line in series)
+    return Chart(
+        title="",
+        x=number_axis("optimizer step", 0, last * 1.02),
+        y=_loss_axis(series, last),
+        series=tuple(series),
+        lines=tuple(_horizon_lines(result)),
+    )
+
+
+def _bounds(points: list[BetaPoint], losses_known: bool) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
+    """The seed band: error bars of the loss, or the interval of the gap; empty where nothing has one."""
+    if losses_known:
+        bounds = [
+            (None, None) if p.below is None or p.above is None else (p.loss - p.below, p.loss + p.above) for p in points
+        ]
+    else:
+        bounds = [(100 * p.interval.lower, 100 * p.interval.upper) if p.interval else (None, None) for p in points]
+    if all(low is None for low, _ in bounds):
+        return (), ()
+    return tuple(low for low, _ in bounds), tuple(high for _, high in bounds)
+
+
+def _marked(
+    name: str, beta: float, heights: dict[float, float], color: str, marker: str, points: list[BetaPoint]
+) -> Series:
+    words = next(point_words(point) for point in points if point.beta == beta)
+    return Series(
+        name=name,
+        x=(memory_place(beta),),
+        y=(heights[beta],),
+        color=color,
+        dash="none",
+        marker=marker,  # type: ignore[arg-type]
+        texts=(f"{name}: {words}",),
+        group=name,
+    )
+
+
+def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[Span]:
+    """The betas 1 - R0 / T of the horizons T that leave the choice as it is: log10(T / R0) on the memory axis."""
+    if result.selected_beta is None:
+        return
+    low = math.log10(result.stable_from / refreshes) if result.stable_from else axis.low
+    high = math.log10(result.stable_to / refreshes) if result.stable_to else axis.high
+    yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
+
+
+def _arms(result: ExperimentResult, losses_known: bool) -> Iterator[Line]:
+    for place, arm in enumerate(result.arms):
+        height = arm.loss if losses_known else 100 * arm.gap
+        if math.isfinite(height):
+            yield Line(
+                height, "y", palette.FIXED, f"untied β₁ {arm.beta1:g}, β₂ {arm.beta2:g}", palette.dash(place + 1)
+            )
+
+
+def _curve(trial: Trial, betas: tuple[float, ...]) -> Series:
+    assert trial.val is not None
+    kept = [(s, loss) for s, loss in zip(trial.val.steps, trial.val.losses, strict=True) if math.isfinite(loss)]
+    if trial.beta2 is None:
+        place, name = betas.index(trial.beta), f"β {short_beta(trial.beta)}"
+        color = palette.ramp(place, len(betas))
+    else:
+        place, name, color = 0, f"untied β₁ {trial.beta:g}, β₂ {trial.beta2:g}", palette.FIXED
+    return Series(
+        name=f"{name}, seed {trial.seed}",
+        x=tuple(step for step, _ in kept),
+        y=tuple(loss for _, loss in kept),
+        color=color,
+        dash=palette.dash(place),
+        group=name,
+    )
+
+
+def _early_stop(line: Series, at: int, ran_out: bool) -> Series:
+    how = "early stop" if ran_out else "not stopped early"
+    return Series(
+        name=f"{line.name}, {how}",
+        x=(line.x[at],),
+        y=(line.y[at],),
+        color=line.color,
+        dash="none",
+        marker="cross" if ran_out else "circle",
+        texts=(f"{line.name}: {how} at step {line.x[at]:,g}, loss {line.y[at]:.5g}",),
+        group=line.group,
+        also=how,
+    )
+
+
+def _horizon_lines(result: ExperimentResult) -> Iterator[Line]:
+    known = result.horizons
+    if known.given is not None:
+        yield Line(known.given, "x", palette.INK, f"T_ES given: {known.given:,g}", "solid")
+    if known.raw_stop is not None and known.stop is not None:
+        yield Line(known.raw_stop, "x", palette.INK, f"T_ES by stop: {known.raw_stop:,.0f} → {known.stop:,g}", "dashed")
+    if known.raw_best is not None and known.best is not None:
+        yield Line(known.raw_best, "x", palette.INK, f"T_ES by best: {known.raw_best:,.0f} → {known.best:,g}", "dotted")
+
+
+def _loss_axis(series: Iterable[Series], last: float) -> Axis:
+    """From the smallest loss to where all but the tallest twentieth lie after the first third of training.
+
+    The steep start and a beta that diverged would otherwise leave the part that matters flat.
+    """
+    lines = [line for line in series if line.dash != "none"]
+    late = [y for line in lines for x, y in zip(line.x, line.y, strict=True) if x >= last / 3]
+    everything = list(chain.from_iterable(line.y for line in lines))
+    top = quantiles(late, n=20)[-1] if len(late) > 1 else max(everything)
+    low = min(everything)
+    return number_axis("validation loss", *padded([low, max(top, low)]))
