@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oneclock.cli import beta, experiments, train
+from oneclock.cli import advise, beta, experiments, retry, status, sweep, train
 
 app = typer.Typer(
     name="oneclock",
@@ -17,8 +17,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("beta")(beta.command)
+app.command("advise")(advise.command)
 app.command("experiments")(experiments.command)
 app.command("train")(train.command)
+app.command("sweep")(sweep.command)
+app.command("status")(status.command)
+app.command("retry")(retry.command)
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
 _UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

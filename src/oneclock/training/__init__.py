@@ -1,7 +1,7 @@
 """One training loop, one schedule, checkpoints: `train` takes an experiment, a beta and a seed to a record."""
 
 from oneclock.training.interrupt import stop_on_signal
-from oneclock.training.run import identify, train
+from oneclock.training.run import identify, is_main_process, train
 from oneclock.training.schedule import learning_rate
 
-__all__ = ["identify", "learning_rate", "stop_on_signal", "train"]
+__all__ = ["identify", "is_main_process", "learning_rate", "stop_on_signal", "train"]

@@ -92,6 +92,13 @@ def identify(experiment: Experiment, beta: Beta, seed: int) -> Identity:
     return Identity(experiment.name, checked(beta), seed, experiment.budget, experiment.split, asdict(experiment))
 
 
+def is_main_process() -> bool:
+    """Whether this process is the one that writes and prints; so is every process that nobody launched in several."""
+    from accelerate import PartialState
+
+    return PartialState().is_main_process
+
+
 def set_seed(seed: int) -> None:
     """Seed every global generator. A seed is a whole number from 0 to 2**32 - 1, which is what NumPy takes."""
     if not 0 <= seed < 2**32:
@@ -178,8 +185,9 @@ def _plain_errors(path: Path, every: bool = False) -> Iterator[None]:
     except OSError as error:
         if not every and error.errno not in _NO_ROOM:
             raise
-        advice = "free some room" if error.errno in _NO_ROOM else "choose another folder"
+        if error.errno not in _NO_ROOM:
+            raise OSError(f"cannot write the run in {path}: {error.strerror}; choose another folder") from error
         raise OSError(
-            f"cannot write the run in {path}: {error.strerror}; {advice} and start it again: "
+            f"no room to write the run in {path}: {error.strerror}; free some and start it again: "
             "it goes on from its last checkpoint, and what is recorded is intact"
         ) from error
