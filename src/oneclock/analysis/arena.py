@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from oneclock.analysis.bootstrap import Resamples, basic_interval
+from oneclock.analysis.bootstrap import Resamples, basic_interval, joined
 from oneclock.analysis.losses import Losses, at, picks
 from oneclock.analysis.risk import figures, within
-from oneclock.analysis.values import Comparison, Estimate, HorizonSource, Risk, RuleRow
+from oneclock.analysis.values import Comparison, Estimate, HorizonSource, Interval, Risk, RuleRow
 from oneclock.rule import Fixed, Rule
 
 FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")
@@ -64,22 +64,30 @@ class Ground:
 
     def _risk(self, index: np.ndarray, split: str, experiments: int, answered: np.ndarray) -> Risk:
         gaps = at(self.losses.gaps, index)[answered]
-        seeds, both = self.drawn(index, split, answered)
-        level = self.resamples.level
+        drawn = self.drawn(self.resamples.gaps_at(index), index, split, answered)
+        likely = self.drawn(self.resamples.likely_gaps_at(index, self.losses), index, split, answered)
         mean, largest, tail = (
             Estimate(
                 float(value),
-                None if seeds is None else basic_interval(float(value), seeds[place], level),
-                None if both is None else basic_interval(float(value), both[place], level),
+                self._interval(float(value), place, drawn[0], likely[0]),
+                self._interval(float(value), place, drawn[1], likely[1]),
             )
             for place, value in enumerate(figures(gaps))
         )
         train = None if self.train_gaps is None else float(at(self.train_gaps, index)[answered].mean())
         return Risk(experiments, len(answered), mean, largest, tail, int(within(gaps)), train)
 
-    def drawn(self, index: np.ndarray, split: str, answered: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """3 x draws figures with seeds resampled, and with experiments too; None where there is nothing to resample."""
-        gaps = self.resamples.gaps_at(index)
+    def _interval(
+        self, value: float, place: int, drawn: np.ndarray | None, likely: np.ndarray | None
+    ) -> Interval | None:
+        if drawn is None or likely is None:
+            return None
+        return joined(basic_interval(value, drawn[place], self.resamples.level), likely[place])
+
+    def drawn(
+        self, gaps: np.ndarray | None, index: np.ndarray, split: str, answered: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """From draws x n gaps (None: no seeds), 3 x draws figures: as drawn, and with experiments resampled too."""
         by_seed = None if gaps is None else gaps[:, answered]
         if len(answered) < 2:
             return (None if by_seed is None else figures(by_seed)), None
@@ -96,7 +104,7 @@ def compare(ground: Ground, first: RuleRow, second: RuleRow, split: str) -> list
     if not len(rows) or (one[rows] < 0).any() or (two[rows] < 0).any():
         return []
     values = figures(at(ground.losses.gaps, one)[rows]) - figures(at(ground.losses.gaps, two)[rows])
-    draws = [ground.drawn(index, split, rows)[1] for index in (one, two)]
+    draws = [ground.drawn(ground.resamples.gaps_at(index), index, split, rows)[1] for index in (one, two)]
     drawn = None if draws[0] is None or draws[1] is None else draws[0] - draws[1]
     result = []
     for place, figure in enumerate(FIGURES):

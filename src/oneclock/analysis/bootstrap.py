@@ -6,8 +6,9 @@ one seed its spread; each draw of L scales them by sqrt(df / chi2(df)), because 
 A beta outside the five with seeds of its own keeps its own residuals.
 
 A gap is measured to the best of noisy losses, so seed noise inflates it, and every resampling inflates it again.
-Intervals are therefore "basic": 2 * figure - quantiles, cut at 0. They may lie below the figure itself: then noise
-explains it. `docs/analysis.md` gives their measured coverage.
+Intervals are therefore "basic", 2 * figure - quantiles, taken of the signed distance to the best of the other betas:
+its positive part is the gap, and unlike the gap it is not stuck at 0 for the beta that happens to be best. An
+interval may lie below its figure: then noise explains the figure. `docs/analysis.md` gives the measured coverage.
 """
 
 from __future__ import annotations
@@ -82,22 +83,55 @@ def seed_noise(losses: Losses) -> SeedNoise | None:
 class Resamples:
     """Draws shared by every rule, so that rules are compared on the same ones.
 
-    `noise` is the seed spread and `loss` draws x n x m resampled L (both None without seeds); `places` are, per set
-    of k experiments, draws x k numbers in [0, 1) that choose its members.
+    `noise` is the seed spread and `loss` draws x n x m resampled L with its `best` (all None without seeds); `places`
+    are, per set of k experiments, draws x k numbers in [0, 1) that choose its members.
     """
 
     level: float
     noise: SeedNoise | None
     loss: np.ndarray | None
+    best: Best | None
     places: dict[str, np.ndarray]
 
     def gaps_at(self, index: np.ndarray) -> np.ndarray | None:
         """draws x n resampled gaps of the betas at `index`."""
-        if self.loss is None:
+        if self.loss is None or self.best is None:
             return None
-        best = np.nanmin(self.loss, axis=-1)
         with np.errstate(invalid="ignore"):
-            return (at(self.loss, index) - best) / best
+            return (at(self.loss, index) - self.best.first) / self.best.first
+
+    def likely_gaps_at(self, index: np.ndarray, losses: Losses) -> np.ndarray | None:
+        """draws x n gaps that the truth may have at `index`: the positive part of 2 * distance - resampled distance."""
+        if self.loss is None or self.best is None:
+            return None
+        seen = best_of(losses.loss).distance(at(losses.loss, index), index)
+        drawn = self.best.distance(at(self.loss, index), index)
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isfinite(seen), np.maximum(2 * seen - drawn, 0), at(losses.gaps, index))
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The smallest and second smallest L of each experiment, ... x n, and where the smallest is."""
+
+    first: np.ndarray
+    second: np.ndarray
+    place: np.ndarray
+
+    def distance(self, loss: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """(L - the best of the other betas) / that best, for the beta at `index`: below 0 for the best itself."""
+        others = np.where(self.place == index, self.second, self.first)
+        with np.errstate(invalid="ignore"):
+            return (loss - others) / others
+
+
+def best_of(loss: np.ndarray) -> Best:
+    """From ... x n x m losses; the second is infinite where an experiment has one beta."""
+    filled = np.where(np.isnan(loss), np.inf, loss)
+    place = np.argmin(filled, axis=-1)
+    first = np.take_along_axis(filled, place[..., None], axis=-1)[..., 0]
+    np.put_along_axis(filled, place[..., None], np.inf, axis=-1)
+    return Best(first, filled.min(axis=-1), place)
 
 
 def resample(
@@ -108,32 +142,30 @@ def resample(
     noise = seed_noise(losses)
     loss = noise.draw(losses.loss, losses.counts, draws, rng) if noise else None
     places = {name: rng.random((draws, len(rows))) for name, rows in sets.items()}
-    return Resamples(level, noise, loss, places)
+    return Resamples(level, noise, loss, None if loss is None else best_of(loss), places)
 
 
 def gap_intervals(losses: Losses, resamples: Resamples) -> list[list[Interval | None]]:
     """An interval for every gap, n x m; None where the experiment has no seed spread, one beta, or no finite loss."""
     n, m = losses.loss.shape
-    if resamples.loss is None:
+    if resamples.noise is None:
         return [[None] * m for _ in range(n)]
-    spread = np.ptp(resamples.loss[:2], axis=0) > 0
-    lower, upper = basic_bounds(_to_others(losses.loss), _to_others(resamples.loss), resamples.level)
-    known = np.isfinite(lower) & np.isfinite(upper) & spread.any(axis=1)[:, None]
-    return [
-        [Interval(float(lower[i, j]), float(upper[i, j]), resamples.level) if known[i, j] else None for j in range(m)]
-        for i in range(n)
-    ]
+    columns = []
+    for beta in range(m):
+        drawn = resamples.likely_gaps_at(np.full(n, beta), losses)
+        assert drawn is not None  # there are seeds
+        known = np.isfinite(drawn).all(axis=0) & (resamples.noise.df > 0)
+        columns.append([_interval(drawn[:, row], resamples.level) if known[row] else None for row in range(n)])
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
-def basic_bounds(figure: np.ndarray, drawn: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """2 * figure - the quantiles of its draws (first axis), cut at 0: (lower, upper)."""
-    with np.errstate(invalid="ignore"):
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return np.maximum(2 * figure - high, 0), np.maximum(2 * figure - low, 0)
+def _interval(drawn: np.ndarray, level: float) -> Interval:
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), level)
 
 
 def basic_interval(figure: float, drawn: np.ndarray | None, level: float, floor: float = 0.0) -> Interval | None:
-    """The same for one figure, cut at `floor`; None without draws or where they are not finite.
+    """2 * figure - the quantiles of its draws, cut at `floor`; None without draws or where they are not finite.
 
     >>> basic_interval(0.5, np.array([0.4, 0.5, 0.6]), level=1.0)
     Interval(lower=0.4, upper=0.6, level=1.0)
@@ -142,6 +174,14 @@ def basic_interval(figure: float, drawn: np.ndarray | None, level: float, floor:
         return None
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Interval(max(float(2 * figure - high), floor), max(float(2 * figure - low), floor), level)
+
+
+def joined(interval: Interval | None, likely: np.ndarray | None) -> Interval | None:
+    """The interval, widened to hold the same quantiles of likely figures: a figure of 0 is not certain to be 0."""
+    if interval is None or likely is None:
+        return interval
+    low, high = np.quantile(likely, [(1 - interval.level) / 2, (1 + interval.level) / 2])
+    return Interval(min(interval.lower, float(low)), max(interval.upper, float(high)), interval.level)
 
 
 def noise_floors(losses: Losses, resamples: Resamples) -> tuple[list[NoiseFloor | None], np.ndarray | None]:
@@ -171,18 +211,6 @@ def arm_interval(
     tied = np.nanmin(resamples.loss[:, row], axis=-1)
     figure = loss / float(np.nanmin(losses.loss[row])) - 1
     return basic_interval(figure, drawn / tied - 1, resamples.level, floor=-1.0)
-
-
-def _to_others(loss: np.ndarray) -> np.ndarray:
-    """(L - the best of the other betas) / that best: below 0 for the best itself, and its positive part is the gap."""
-    if loss.shape[-1] < 2:
-        return np.full(loss.shape, np.nan)
-    filled = np.where(np.isnan(loss), np.inf, loss)
-    two = np.partition(filled, 1, axis=-1)[..., :2]
-    first = np.argmin(filled, axis=-1)[..., None] == np.arange(loss.shape[-1])
-    others = np.where(first, two[..., 1:], two[..., :1])
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isnan(loss), np.nan, (loss - others) / others)
 
 
 def _finite(values: np.ndarray) -> Sequence[float]:

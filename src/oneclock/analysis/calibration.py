@@ -1,4 +1,4 @@
-"""R0 and the power family: chosen on the development experiments, checked on the held-out ones, and what it is worth."""
+"""R0 and the power family: chosen on the development experiments, checked on the held-out ones, and its worth."""
 
 from __future__ import annotations
 

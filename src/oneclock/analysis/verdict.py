@@ -67,8 +67,8 @@ def summary_verdict(summary: Summary, stability: Sequence[Stability]) -> Iterato
     for stable in stability:
         if stable.margin < CLOSE:
             yield (
-                f"{stable.experiment} sits {stable.margin:.1%} from a boundary of the rule (T {stable.horizon:g}, interval "
-                f"{stable.lower or 0:.0f} to {'no end' if stable.upper is None else f'{stable.upper:.0f}'})."
+                f"{stable.experiment} sits {stable.margin:.1%} from a boundary of the rule (T {stable.horizon:g}, "
+                f"interval {stable.lower or 0:.0f} to {'no end' if stable.upper is None else f'{stable.upper:.0f}'})."
             )
 
 
@@ -133,8 +133,8 @@ def _family(calibration: Calibration, risk: Risk) -> Iterator[str]:
     fixed = "" if len(alphas) < 2 else "; these data do not settle the exponent"
     yield (
         f"Of {known} rules 1 - beta = c (T / {calibration.power_t0:g})^-alpha, {len(as_good)} do as well by maximum "
-        f"gap or better, with alpha {', '.join(f'{alpha:g}' for alpha in alphas)} out of {ALPHAS[0]:g} to {ALPHAS[-1]:g}; "
-        f"the best has alpha {best.alpha:g}, {percent(best.max)}{fixed}."
+        f"gap or better, with alpha {', '.join(f'{alpha:g}' for alpha in alphas)} out of {ALPHAS[0]:g} to "
+        f"{ALPHAS[-1]:g}; the best has alpha {best.alpha:g}, {percent(best.max)}{fixed}."
     )
 
 
