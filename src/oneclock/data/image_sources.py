@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset
 
+from oneclock.data import bundled
 from oneclock.data.order import SPLIT, generator
 from oneclock.data.places import ABSENT, missing, offline
 from oneclock.experiments.overrides import did_you_mean
@@ -78,8 +79,11 @@ class Source:
 
 def open_images(spec: Images, root: Path) -> Sets:
     """Training and validation images of a source."""
+    if spec.source in BUNDLED:
+        return _in_memory(*BUNDLED[spec.source](root), spec)
     if spec.source not in SOURCES:
-        raise ValueError(f"there is no image source {spec.source!r}" + did_you_mean(spec.source, list(SOURCES)))
+        names = [*SOURCES, *BUNDLED]
+        raise ValueError(f"there is no image source {spec.source!r}" + did_you_mean(spec.source, names))
     source = SOURCES[spec.source]
     if (root / spec.source / "train").is_dir():
         return _class_folders(root / spec.source)
@@ -95,6 +99,16 @@ def open_images(spec: Images, root: Path) -> Sets:
         problem = error
     put = f"{root / source.marker}, or as {root / spec.source}/train/CLASS/IMAGE and val/CLASS/IMAGE"
     raise missing(spec.source, source.fetch, put, problem)
+
+
+def _in_memory(images: np.ndarray, labels: np.ndarray, spec: Images) -> Sets:
+    """Grey images (samples, height, width) as three equal channels, split by class."""
+    if spec.train_per_class is None:
+        raise ValueError(f"{spec.source} has no split of its own: set data.train_per_class")
+    colour = torch.from_numpy(images)[:, None].expand(-1, 3, -1, -1)
+    train, validation = split_per_class(labels, spec.train_per_class, spec.split_seed)
+    parts = [TensorImages(colour[part], torch.from_numpy(labels)[part]) for part in (train, validation)]
+    return parts[0], parts[1]
 
 
 def _class_folders(folder: Path) -> Sets:
@@ -204,6 +218,11 @@ def _downloading(read: Callable[..., Sets]) -> Callable[[Path, Images], Sets]:
     return lambda root, spec: read(root, spec, download=True)
 
 
+BUNDLED: dict[str, Callable[[Path], tuple[np.ndarray, np.ndarray]]] = {
+    "digits": lambda root: bundled.digits(),
+    "mnist-sample": lambda root: bundled.mnist_sample(),
+    "fashion-mnist": bundled.fashion_mnist,
+}
 SOURCES = {
     "cifar100": Source(
         "cifar-100-python", _cifar100, "cifar-100-python.tar.gz of www.cs.toronto.edu/~kriz", _downloading(_cifar100)

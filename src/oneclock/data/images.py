@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ class ImageTask:
         self.experiment = experiment
         self.train, self.validation = open_images(images, root)
         self.train_transform, self.evaluation_transform = training_transform(images), evaluation_transform(images)
-        self.as_they_are = images.augmentation is None
+        self.shift = images.shift
+        if images.augmentation is None:
+            self.train, self.validation = _ready(self.train, images, self.shift), _ready(self.validation, images)
         self.order = Order(len(self.train), experiment.batch_size, experiment.drop_last)
         if not self.order.batches:
             raise ValueError(
@@ -67,12 +70,53 @@ class ImageTask:
         return self._batch(pictures, samples, self.evaluation_transform)
 
     def _batch(self, pictures: Pictures, indices: np.ndarray, transform: v2.Transform) -> Batch:
-        if isinstance(pictures, TensorImages) and self.as_they_are:
-            chosen = torch.from_numpy(indices.astype(np.int64))
-            return {"images": transform(pictures.images[chosen]), "labels": pictures.labels[chosen]}
+        if isinstance(pictures, ReadyImages):
+            return pictures.batch(torch.from_numpy(indices.astype(np.int64)))
         samples = [pictures[int(index)] for index in indices]
         images = torch.stack([transform(image) for image, _ in samples])
-        return {"images": images, "labels": torch.tensor([label for _, label in samples])}
+        labels = torch.tensor([label for _, label in samples])
+        classes = self.experiment.model.classes  # type: ignore[union-attr]
+        if labels.max() >= classes:  # a GPU would die of it without a word
+            raise ValueError(
+                f"the data have a class number {int(labels.max())}, the model {classes} classes: set model.classes"
+            )
+        return {"images": images, "labels": labels}
+
+
+@dataclass(frozen=True)
+class ReadyImages:
+    """Images in memory, normalized once: a batch is one look-up, with a shift of each image where there is a margin.
+
+    `images` are (samples, 3, height + 2 * margin, width + 2 * margin), with zeros, the mean grey, around each.
+    """
+
+    images: Tensor
+    labels: Tensor
+    margin: int
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.images[index], int(self.labels[index])
+
+    def batch(self, chosen: Tensor) -> Batch:
+        """The images of these numbers, each moved by up to `margin` pixels each way by torch's generator."""
+        if not self.margin:
+            return {"images": self.images[chosen], "labels": self.labels[chosen]}
+        height, width = (side - 2 * self.margin for side in self.images.shape[2:])
+        down, right = torch.randint(2 * self.margin + 1, (2, len(chosen), 1))
+        rows, columns = down + torch.arange(height), right + torch.arange(width)
+        pixels = self.images[chosen[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+        return {"images": pixels.permute(0, 3, 1, 2).contiguous(), "labels": self.labels[chosen]}
+
+
+def _ready(pictures: Pictures, spec: Images, margin: int = 0) -> Pictures:
+    """The same images normalized, where they are in memory; else as they are."""
+    if not isinstance(pictures, TensorImages):
+        return pictures
+    images = evaluation_transform(spec)(pictures.images)
+    return ReadyImages(functional.pad(images, [margin] * 4), pictures.labels, margin)
 
 
 def training_transform(spec: Images) -> v2.Transform:

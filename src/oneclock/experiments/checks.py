@@ -93,7 +93,9 @@ def _language(spec: Experiment) -> _Complaints:
 def _vision(spec: Experiment) -> _Complaints:
     if not isinstance(spec.data, Images):
         return
-    model, augmentation = spec.model, spec.data.augmentation
+    model, augmentation, shift = spec.model, spec.data.augmentation, spec.data.shift
+    yield shift >= 0, f"data.shift must be at least 0, not {shift}"
+    yield augmentation is None or not shift, "data.shift is for images without augmentation: set one of them to none"
     if augmentation is not None:
         crop, erasing = augmentation.crop, augmentation.random_erasing
         yield 1 <= crop <= augmentation.resize, f"data.augmentation.crop {crop} exceeds resize {augmentation.resize}"

@@ -150,7 +150,8 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Images:
-    """An image classification data set. Without augmentation, images are normalized and otherwise taken as they are.
+    """An image classification data set. Without augmentation, images are normalized and otherwise taken as they are,
+    but for a `shift` of up to so many pixels each way in training, for images in memory.
 
     `train_per_class` images of each class, drawn with `split_seed`, train where the source has no split of its own.
     """
@@ -161,6 +162,7 @@ class Images:
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
     train_per_class: int | None = None
     split_seed: int = 123
+    shift: int = 0
 
 
 Data = Text | Images

