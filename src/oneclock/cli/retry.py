@@ -1,0 +1,24 @@
+"""`oneclock retry`: make failed runs unfinished, so that the next sweep tries them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="The study's folder.")],
+    failed: Annotated[bool, typer.Option("--failed", help="Runs that failed.")] = False,
+) -> None:
+    """Let the next `oneclock sweep` of this study try its failed runs again, each from its checkpoint."""
+    from oneclock.sweep import Study
+    from oneclock.sweep.claims import Claim
+
+    if not failed:
+        raise ValueError("say which runs: --failed")
+    found = Study.read(study)
+    with Claim.take(found.path):
+        count = found.forget_failed()
+    print(f"{count} failed runs will be tried again; run the same `oneclock sweep` to go on")

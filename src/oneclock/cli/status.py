@@ -1,0 +1,24 @@
+"""`oneclock status`: how far a study is, also while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="The study's folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """How far a study is: every run with its state, and what is left. Works while a sweep runs."""
+    from oneclock.sweep import Study, status
+
+    found = status.status(Study.read(study))
+    if as_json:
+        import json
+
+        print(json.dumps(found, indent=2))
+    else:
+        status.show(found)

@@ -1,0 +1,187 @@
+"""Who works on a folder: one live process at a time, on one machine or over a network disk.
+
+A claim is a numbered file, `claim-7.json`; the highest number counts. It is made with O_EXCL, which is atomic on
+network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken over by
+making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another host
+it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+HEARTBEAT = 10.0
+"""Seconds between two touches of a claim that is held."""
+
+STALE = 120.0
+"""Seconds without a touch after which another host's claim counts as dead."""
+
+
+class Held(ValueError):
+    """The folder is claimed by a live process."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process, told apart from every other on every host: `born` is when it started."""
+
+    host: str
+    pid: int
+    born: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host.split('/')[0]}"
+
+
+class Claim:
+    """A claim that this process holds on `folder`, from `take` to `release`; a context manager.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with Claim.take(folder):
+    ...     holder(folder) == me()
+    True
+    >>> holder(folder) is None
+    True
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stop = threading.Event()
+
+    @classmethod
+    def take(cls, folder: Path) -> Claim:
+        """Claim the folder, or raise `Held`. A dead process's claim is taken over."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        last = _last(folder)
+        if last is not None and (owner := _alive(last)):
+            raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
+        claim = cls(folder / f"claim-{_number(last) + 1}.json")
+        try:
+            with open(claim.path, "x", encoding="utf-8") as file:
+                json.dump(asdict(me()), file)
+        except FileExistsError:
+            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
+        except OSError:
+            claim.release()
+            raise
+        others = [path for path in _all(folder) if path != claim.path]
+        if any(_alive(path) for path in others):  # made since this process looked
+            claim.release()
+            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it")
+        for path in others:
+            path.unlink(missing_ok=True)
+        return claim
+
+    @property
+    def lost(self) -> bool:
+        """Whether another process has taken it over, having found this one dead."""
+        return not self.path.exists()
+
+    def keep_alive(self) -> Claim:
+        """Touch the claim from a thread until it is released, so that other hosts see it alive."""
+        threading.Thread(target=self._touch_often, name="claim", daemon=True).start()
+        return self
+
+    def release(self) -> None:
+        """Let go of the folder."""
+        self._stop.set()
+        self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.release()
+
+    def _touch_often(self) -> None:
+        while not self._stop.wait(HEARTBEAT):
+            with suppress(OSError):
+                os.utime(self.path)
+
+
+def holder(folder: Path) -> Owner | None:
+    """The live process that holds the folder, or None."""
+    last = _last(Path(folder))
+    return _alive(last) if last is not None else None
+
+
+def touch(folder: Path) -> None:
+    """Keep alive the claim that a child process of this one holds on the folder."""
+    if (last := _last(Path(folder))) is not None:
+        with suppress(OSError):
+            os.utime(last)
+
+
+@cache
+def _host() -> str:
+    """This machine since its last start, and the process namespace (a container's pids are its own)."""
+    name = socket.gethostname()
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{name}/{boot}/{os.readlink('/proc/self/ns/pid')}"
+    return name
+
+
+def me() -> Owner:
+    """This process."""
+    born = _born(os.getpid())
+    assert born is not None
+    return Owner(_host(), os.getpid(), born)
+
+
+def _born(pid: int) -> str | None:
+    """When a process of this host started, or None where it is dead: a pid alone may have been given anew."""
+    if sys.platform == "linux":
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return None if fields[0] in "ZX" else fields[19]
+    told = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, born = told.stdout.strip().partition(" ")
+    return None if not born or state.startswith("Z") else born.strip()
+
+
+def _alive(path: Path) -> Owner | None:
+    """The owner of the claim in `path` if it lives; a claim that says no owner is judged by its age alone."""
+    owner = None
+    with suppress(OSError, ValueError, TypeError):
+        owner = Owner(**json.loads(path.read_text(encoding="utf-8")))
+        if owner.host == _host():
+            return owner if _born(owner.pid) == owner.born else None
+    if _age(path) > STALE:
+        return None
+    return owner or Owner("an unknown host", 0, "")
+
+
+def _age(path: Path) -> float:
+    """Seconds since the file was touched, by the clock of the disk it is on; inf where it is gone."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock-") as probe:
+            return os.stat(probe.name).st_mtime - path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _all(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("claim-*.json") if path.stem[6:].isdigit()]
+
+
+def _number(path: Path | None) -> int:
+    return 0 if path is None else int(path.stem[6:])
+
+
+def _last(folder: Path) -> Path | None:
+    return max(_all(folder), key=_number, default=None)

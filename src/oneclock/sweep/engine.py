@@ -1,0 +1,199 @@
+"""Where runs execute: Dask workers on this machine, any Dask cluster, or this very process."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import queue
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from oneclock.sweep.process import Job, described, execute
+from oneclock.sweep.supervise import Ended, give_up, supervise
+
+
+class Engine(Protocol):
+    """Takes jobs, and tells which have ended."""
+
+    @property
+    def workers(self) -> int:
+        """How many runs execute at a time."""
+
+    @property
+    def dashboard(self) -> str | None:
+        """Where the engine shows itself in a browser, if it does."""
+
+    def submit(self, job: Job) -> None:
+        """Have the job executed, now or later."""
+
+    def ended(self, timeout: float) -> list[Ended]:
+        """The jobs that ended since the last call; waits up to `timeout` seconds for one."""
+
+    def close(self) -> None:
+        """Stop what runs, and leave nothing behind."""
+
+
+class InProcess:
+    """Runs one job after another in this process, for debugging: `breakpoint()` works, a crash crashes the sweep."""
+
+    workers = 1
+    dashboard: str | None = None
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+
+    def submit(self, job: Job) -> None:
+        self._jobs.append(job)
+
+    def ended(self, timeout: float) -> list[Ended]:
+        job = self._jobs.pop(0)
+        try:
+            kind, value = execute(job)
+        except Exception as error:
+            traceback.print_exc()
+            return [give_up(job, described(error))]
+        if kind == "busy":
+            raise ValueError(value)
+        return [Ended(job.path, value)]
+
+    def close(self) -> None:
+        self._jobs.clear()
+
+
+class Dask:
+    """Runs jobs on Dask workers: those of `scheduler` (tcp://host:port), or processes started here, one thread each."""
+
+    def __init__(
+        self, scheduler: str | None = None, jobs: int | None = None, gpus_per_run: float = 1.0, threads: int = 1
+    ) -> None:
+        distributed = _distributed()
+        # Nothing of a run goes through these processes: what they would say of a killed worker, the record says better.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self._cluster = None if scheduler else _local_cluster(jobs, gpus_per_run, threads)
+        try:
+            self._client = distributed.Client(scheduler or self._cluster, timeout=30, set_as_default=False)
+        except OSError as error:
+            raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+        self._jobs: dict[Any, Job] = {}
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._given_up = distributed.scheduler.KilledWorker
+
+    @property
+    def workers(self) -> int:
+        return sum(self._client.nthreads().values())
+
+    @property
+    def dashboard(self) -> str | None:
+        return self._client.dashboard_link if self._cluster is None or self._client.cluster.dashboard_link else None
+
+    def submit(self, job: Job) -> None:
+        future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
+        self._jobs[future] = job
+        future.add_done_callback(self._ended.put)
+
+    def ended(self, timeout: float) -> list[Ended]:
+        found = []
+        try:
+            future = self._ended.get(timeout=timeout)
+            while True:
+                found.append(self._outcome(future))
+                future = self._ended.get_nowait()
+        except queue.Empty:
+            return found
+
+    def _outcome(self, future: Any) -> Ended:
+        job = self._jobs.pop(future)
+        try:
+            return future.result()
+        except self._given_up:
+            return give_up(job, "the workers that ran it died again and again")
+        except Exception as error:  # the worker could not even start it: a package that is missing there, say
+            return give_up(job, f"its worker could not run it: {described(error)}")
+
+    def close(self) -> None:
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def placements(
+    cores: int, gpus: Sequence[str], jobs: int | None = None, gpus_per_run: float = 1.0, threads: int = 1
+) -> list[dict[str, str]]:
+    """One environment per worker: its share of the GPUs where there are some, and its number of threads.
+
+    >>> [worker["CUDA_VISIBLE_DEVICES"] for worker in placements(8, ["0", "1"], gpus_per_run=0.5)]
+    ['0', '0', '1', '1']
+    >>> len(placements(8, [])), len(placements(8, [], jobs=3))
+    (8, 3)
+    """
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {jobs}")
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
+    if gpus_per_run <= 0 or (gpus_per_run > 1 and gpus_per_run != int(gpus_per_run)):
+        raise ValueError(f"GPUs per run must be a whole number or a fraction above 0, got {gpus_per_run:g}")
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+    base = dict.fromkeys(names, str(threads))
+    if not gpus:
+        return [base for _ in range(jobs or max(cores // threads, 1))]
+    if gpus_per_run > len(gpus):
+        raise ValueError(f"{gpus_per_run:g} GPUs per run are asked for, and there are {len(gpus)}")
+    if gpus_per_run > 1:
+        size = int(gpus_per_run)
+        shares = [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
+    else:
+        shares = [[gpu] for gpu in gpus for _ in range(math.floor(1 / gpus_per_run + 1e-9))]
+    return [base | {"CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares[: jobs or len(shares)]]
+
+
+def _local_cluster(jobs: int | None, gpus_per_run: float, threads: int) -> Any:
+    distributed = _distributed()
+    import dask
+    from dask.system import CPU_COUNT
+
+    common = {"nthreads": 1, "memory_limit": 0, "dashboard": False, "silence_logs": logging.CRITICAL}
+    workers = {
+        number: {"cls": distributed.Nanny, "options": common | {"host": "127.0.0.1", "env": place}}
+        for number, place in enumerate(placements(CPU_COUNT, _gpus(), jobs, gpus_per_run, threads))
+    }
+    board = "127.0.0.1:0" if _has_bokeh() else None
+    scheduler = {
+        "cls": distributed.Scheduler,
+        "options": {
+            "host": "127.0.0.1",
+            "port": 0,
+            "dashboard": board is not None,
+            "dashboard_address": board,
+            "allowed_failures": 10,  # of a worker; a run's own deaths are counted by its worker
+        },
+    }
+    with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):  # no run waits behind another's
+        return distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
+
+
+def _gpus() -> list[str]:
+    """The GPUs this process may use, by the names CUDA_VISIBLE_DEVICES takes."""
+    if not any(path.exists() for path in map(Path, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))):
+        return []  # torch would say so too, a second later
+    import torch
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else [str(number) for number in range(torch.cuda.device_count())]
+    return names[: torch.cuda.device_count()]
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError("sweeps need Dask: pip install 'oneclock[sweep]'") from None
+    return distributed
+
+
+def _has_bokeh() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("bokeh") is not None

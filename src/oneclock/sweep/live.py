@@ -1,0 +1,121 @@
+"""What a person sees of a sweep: a live table in a terminal or notebook, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from oneclock.sweep.study import Row, Study
+
+COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed": "red", "torn": "red"}
+
+
+class Display:
+    """Shows a sweep as it goes; `quiet` shows nothing."""
+
+    def __init__(self, study: Study, workers: int = 1, dashboard: str | None = None, quiet: bool = False) -> None:
+        self._study, self._workers, self._dashboard = study, workers, dashboard
+        self._console = Console(quiet=quiet)
+        live = not quiet and (self._console.is_terminal or self._console.is_jupyter)
+        self._live = Live(console=self._console, refresh_per_second=4, transient=False) if live else None
+
+    def __enter__(self) -> Display:
+        if self._live:
+            self._live.start()
+            self.update()
+        elif self._dashboard:
+            self.say(f"dashboard {self._dashboard}")
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._live:
+            self.update()
+            self._live.stop()
+
+    def say(self, line: str) -> None:
+        """One line, above the live table where there is one."""
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def update(self) -> None:
+        """Draw the table anew."""
+        if self._live:
+            rows = self._study.rows()
+            foot = [f"dashboard {self._dashboard}"] if self._dashboard else []
+            self._live.update(Group(table(rows), *map(Text, [self._summary(rows), *foot])))
+
+    def ended(self, row: Row) -> None:
+        """Tell that a run has ended."""
+        if self._live is None:
+            self.say(f"{in_words(row)}  [{self._summary(self._study.rows())}]")
+
+    def _summary(self, rows: Sequence[Row]) -> str:
+        done = sum(row.state in ("finished", "diverged", "failed") for row in rows)
+        left = sum(self._study.step(target).at_most for target in self._study.targets)
+        seconds = time_left(rows, left, self._workers)
+        tail = f", about {span(seconds)} left" if seconds else ""
+        return f"{done} of at most {done + left} runs{tail}"
+
+
+def table(rows: Sequence[Row], most: int = 40) -> Table:
+    """Rows as a table; of a long list, those that wait or are well finished are left out."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("run", "state", "progress", "best loss", "at step", "time"):
+        drawn.add_column(name, justify="left" if name in ("run", "state", "progress") else "right")
+    short = [row for row in rows if row.state not in ("waiting", "finished")] if len(rows) > most else rows
+    for row in short:
+        state = Text(row.state, COLOURS.get(row.state, ""))
+        time = "" if row.seconds is None else span(row.seconds)
+        best = "" if row.best_loss is None else f"{row.best_loss:.5g}"
+        step = "" if row.best_step is None else f"{row.best_step:,}"
+        drawn.add_row(label(row), state, _bar(row), best, step, time)
+    return drawn
+
+
+def label(row: Row) -> str:
+    """What a run is called: experiment, beta and seed."""
+    beta = "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
+    return f"{row.experiment} beta {beta} seed {row.seed}"
+
+
+def in_words(row: Row) -> str:
+    """A run in one line."""
+    loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
+    time = "" if row.seconds is None else f" in {span(row.seconds)}"
+    return f"{row.state:11} {label(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}"
+
+
+def time_left(rows: Sequence[Row], left: int, workers: int) -> float | None:
+    """Seconds until `left` more runs are done, by the mean of those that finished; None where none has.
+
+    >>> done = Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)
+    >>> time_left([done], left=4, workers=2)
+    120.0
+    """
+    took = [row.seconds for row in rows if row.state == "finished" and row.seconds]
+    if not took or not left:
+        return None
+    begun = sum(row.step / row.budget for row in rows if row.state == "running")
+    return max(left - begun, 0) * math.fsum(took) / len(took) / max(workers, 1)
+
+
+def span(seconds: float) -> str:
+    """Seconds for people.
+
+    >>> span(4.2), span(90), span(7500)
+    ('4.2 s', '1 min 30 s', '2 h 05 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _bar(row: Row, width: int = 20) -> str:
+    share = 1.0 if row.state == "finished" else min(row.step / row.budget, 1.0)
+    return f"{'█' * round(share * width):·<{width}} {share:4.0%}" if share else ""

@@ -1,0 +1,267 @@
+"""A process for every run, so that no run can take anything else down with it.
+
+Each worker keeps one small server process that has imported what the runs will import (torch takes seconds) and that
+forks a fresh process for each run: a hundredth of a second instead of seconds, and nothing of an earlier run in it.
+A run lives as long as its connection to the worker: when the worker closes it or dies, the server kills the run and
+all that it started; when the server dies, the kernel kills the run. A run that crashes, is killed or hangs leaves its
+worker untouched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any, NoReturn
+
+from oneclock.records import Identity, Result
+from oneclock.sweep.claims import Claim, Held
+from oneclock.sweep.protocol import Beta
+from oneclock.sweep.targets import Target
+
+Message = tuple[str, Any]
+"""What a run's process tells: ("result", Result), ("error", reason), ("busy", who); its server adds ("exit", code)."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run as it travels to a worker. `claim` is the sweep's own: the run stops when it is gone."""
+
+    path: str
+    target: Target
+    beta: Beta
+    seed: int
+    claim: str
+    folder: str
+    search: tuple[str, ...]
+    modules: tuple[str, ...]
+    retries: int = 2
+    timeout: float | None = None
+
+    @property
+    def identity(self) -> Identity:
+        return self.target.identity(self.beta, self.seed)
+
+
+class Server:
+    """A server process and the way to it."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        ours, theirs = socket.socketpair()
+        self._control = ours
+        self._lock = threading.Lock()
+        self.process = subprocess.Popen(
+            _server_command(theirs.fileno(), list(modules)),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in a terminal is the driver's to handle
+        )
+        theirs.close()
+
+    def start(self, job: Job) -> Connection:
+        """A new process that executes the job; closing the connection kills it."""
+        ours, theirs = Pipe()
+        with self._lock:
+            socket.send_fds(self._control, [b"x"], [theirs.fileno()])
+            theirs.close()
+            ours.send_bytes(pickle.dumps(job))
+        return ours
+
+
+@cache
+def _server_for(modules: tuple[str, ...]) -> Server:
+    return Server(modules)
+
+
+def server_for(modules: tuple[str, ...]) -> Server:
+    """This process's server with those modules, started when first asked for, and again if it died."""
+    server = _server_for(modules)
+    if server.process.poll() is not None:
+        _server_for.cache_clear()
+        server = _server_for(modules)
+    return server
+
+
+def _server_command(control: int, modules: list[str]) -> list[str]:
+    return [sys.executable, "-c", f"from oneclock.sweep.process import serve; serve({control}, {modules!r})"]
+
+
+def serve(control: int, modules: list[str]) -> NoReturn:
+    """The server's life: fork a run for every connection, tell its exit, kill it when its connection closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _import(modules)
+    if modules and _threads() > 1:  # a process with threads must not fork: do without the imports
+        os.set_inheritable(control, True)
+        os.execv(sys.executable, _server_command(control, []))
+    _Loop(socket.socket(fileno=control)).forever()
+
+
+class _Loop:
+    """The server's bookkeeping: which run has which connection."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.runs: dict[int, Connection] = {}
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(control, selectors.EVENT_READ)
+        self.woken, wake = socket.socketpair()
+        for end in (self.woken, wake):
+            end.setblocking(False)
+        self.selector.register(self.woken, selectors.EVENT_READ)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+
+    def forever(self) -> NoReturn:
+        while True:
+            for key, _ in self.selector.select():
+                if key.fileobj is self.woken:
+                    self.reap()
+                elif key.fileobj is self.control:
+                    self.fork()
+                else:  # its worker has closed the connection, or is dead
+                    self.selector.unregister(key.fileobj)
+                    _kill_group(key.data)
+
+    def fork(self) -> None:
+        _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
+        if not descriptors:
+            for pid in self.runs:
+                _kill_group(pid)
+            os._exit(0)
+        connection = Connection(descriptors[0])
+        try:
+            request = connection.recv_bytes()
+        except (EOFError, OSError):
+            connection.close()
+            return
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            self.control.close()
+            self.selector.close()
+            for other in self.runs.values():
+                other.close()
+            _run(connection, request)
+        with suppress(OSError):  # here and in the run: whoever comes first, the group is there to be killed
+            os.setpgid(pid, pid)
+        self.runs[pid] = connection
+        self.selector.register(connection, selectors.EVENT_READ, pid)
+
+    def reap(self) -> None:
+        with suppress(BlockingIOError):
+            self.woken.recv(4096)
+        while self.runs:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            _kill_group(pid)  # what the run started and left behind
+            connection = self.runs.pop(pid)
+            with suppress(KeyError):
+                self.selector.unregister(connection)
+            with suppress(OSError):
+                connection.send(("exit", os.waitstatus_to_exitcode(status)))
+            connection.close()
+
+
+def _run(connection: Connection, request: bytes) -> NoReturn:
+    """The life of a run's process."""
+    os.setpgid(0, 0)
+    _die_with_parent()
+    for number in (signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    if "numpy" in sys.modules:  # an unseeded run must not repeat its siblings' numbers
+        sys.modules["numpy"].random.seed()
+    try:
+        job: Job = pickle.loads(request)
+        _settle(job)
+        message = execute(job)
+    except BaseException as error:
+        traceback.print_exc()
+        message = ("error", described(error))
+    with suppress(OSError):
+        connection.send(message)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(0)
+
+
+def execute(job: Job) -> Message:
+    """Execute a job in this process, holding the run's claim."""
+    path = Path(job.path)
+    try:
+        claim = Claim.take(path)
+    except Held as error:
+        return "busy", str(error)
+    with claim:
+        result = ended(path)
+        return "result", result if result is not None else job.target.execute(path, job.beta, job.seed)
+
+
+def ended(path: Path) -> Result | None:
+    """How the run in a folder ended, or None where it has not."""
+    from oneclock.records import Run
+
+    return Run.read(path).result if (path / "result.json").exists() else None
+
+
+def described(error: BaseException) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name
+
+
+def _settle(job: Job) -> None:
+    """Make this process look as the user's own would: output, working folder, import path."""
+    path = Path(job.path)
+    path.mkdir(parents=True, exist_ok=True)
+    output = os.open(path / "output.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    os.close(output)
+    if os.path.isdir(job.folder):
+        os.chdir(job.folder)
+    sys.path[:] = dict.fromkeys([*job.search, *sys.path])
+
+
+def _import(modules: list[str]) -> None:
+    import importlib
+    import warnings
+
+    for name in modules:
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module(name)
+
+
+def _threads() -> int:
+    with suppress(OSError):
+        return len(os.listdir("/proc/self/task"))
+    return threading.active_count()
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to kill this process when its server dies; Linux only, elsewhere the server's own care remains."""
+    server = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != server:
+            os._exit(1)
+
+
+def _kill_group(pid: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
