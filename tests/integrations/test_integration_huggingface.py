@@ -51,10 +51,10 @@ def arguments(folder, **changes):
     return TrainingArguments(**{**settings, **changes})
 
 
-def trainer_of(args):
+def trainer_of(args, **options):
     return Trainer(
         tiny_gpt2(), args, train_dataset=Tokens(64, seed=1), eval_dataset=Tokens(16, seed=2),
-        optimizer_cls_and_kwargs=balanced_adamw(args, refreshes=REFRESHES), callbacks=[RefreshCallback()],
+        optimizer_cls_and_kwargs=balanced_adamw(args, refreshes=REFRESHES, **options), callbacks=[RefreshCallback()],
     )  # fmt: skip
 
 
@@ -159,3 +159,16 @@ def test_put_first_the_callback_reaches_the_reporters_too(tmp_path):
     log = accumulator.EventAccumulator(str(events))
     log.Reload()
     assert [scalar.value for scalar in log.Scalars("train/beta")] == pytest.approx([BETA] * STEPS)
+
+
+def test_the_advice_is_printed_when_training_ends(tmp_path, capsys):
+    args = arguments(tmp_path, max_steps=10, save_strategy="no", eval_steps=1)
+    trainer_of(args, maximize=True).train()  # uphill: the first evaluation stays the best
+    printed = capsys.readouterr().out
+    assert "oneclock: useful for 2 of 10 steps (patience 1), best at 1\nused beta 0.6, 1 refreshes" in printed
+    assert "the rule needs more than 1,000 useful steps" in printed
+
+
+def test_without_evaluations_there_is_no_advice_and_the_callback_says_why(tmp_path, capsys):
+    trainer_of(arguments(tmp_path, max_steps=5, save_strategy="no", eval_strategy="no")).train()
+    assert "no advice, because no finite validation loss was seen" in capsys.readouterr().out

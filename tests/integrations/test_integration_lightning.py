@@ -131,3 +131,10 @@ def test_training_without_an_end_asks_for_a_horizon(tmp_path):
     trainer = trainer_of(tmp_path, max_epochs=-1, enable_checkpointing=False)
     with pytest.raises(ValueError, match="no planned end"):
         trainer.fit(Digits(), *loaders())
+
+
+def test_the_advice_is_printed_when_training_ends(tmp_path, capsys):
+    trainer = trainer_of(tmp_path, max_steps=10, max_epochs=-1, enable_checkpointing=False, val_check_interval=1)
+    trainer.fit(Digits(refreshes=REFRESHES, maximize=True), *loaders())  # uphill: the first evaluation stays the best
+    printed = capsys.readouterr().out
+    assert "oneclock: useful for 2 of 10 steps (patience 1), best at 1\nused beta 0.6, 1 refreshes" in printed

@@ -78,7 +78,7 @@ class RefreshCallback(Callback):
         if trainer.is_global_zero:
             beta = figures(trainer.optimizers[0], trainer.global_step).get("beta")
             planned = trainer.estimated_stepping_batches
-            print(advice(self.losses, planned if 0 < planned < math.inf else None, beta))
+            print(advice(self.losses, planned if 0 < planned < math.inf else trainer.global_step, beta))
 
     def state_dict(self) -> dict[str, Any]:
         """The losses so far, for Lightning's checkpoint."""

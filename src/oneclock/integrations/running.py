@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from oneclock import rule
-from oneclock.horizon import Curve, early_stop
+from oneclock.horizon import Curve
+from oneclock.logs.advice import advise
+from oneclock.logs.arguments import Arguments
+from oneclock.logs.read import LoggedRun
 
 
 def figures(optimizer: Any, step: int) -> dict[str, float]:
@@ -25,27 +28,27 @@ def figures(optimizer: Any, step: int) -> dict[str, float]:
     return {"beta": beta, "memory_horizon": rule.memory_horizon(beta), "refresh_count": (1 - beta) * step}
 
 
-def advice(losses: Mapping[int, float], budget: float | None, beta: float | None) -> str:
+def advice(losses: Mapping[int, float], budget: float, beta: float | None) -> str:
     """What the run's own validation losses, by step, say about its useful time and the beta for the next one.
 
-    `budget` is the planned length in steps (default: the last evaluation), `beta` the one used, where there was one.
+    `budget` is the planned length in steps and `beta` the one used, None where the betas were not tied.
 
-    >>> print(advice({1000: 3.0, 2000: 2.0, 3000: 2.5, 4000: 2.6}, budget=4000, beta=0.75))
-    oneclock: training was useful for 3,000 steps, by early stopping (best loss 2 at step 2,000; evaluated 4 times)
-    the beta of the rule for 3,000 steps is 0.666667; 0.75 was used, 750 refreshes in that time
+    >>> losses = {step: abs(step - 10_000) / 10_000 + 1 for step in range(500, 20_500, 500)}
+    >>> print(advice(losses, budget=20_000, beta=0.95))
+    oneclock: useful for 12,000 of 20,000 steps (patience 2,000), best at 10,000
+    used beta 0.95, 600 refreshes in that time
+    Use BalancedAdamW(..., horizon=12_000), which is beta 0.91667.
     """
     if not any(map(math.isfinite, losses.values())):
         return "oneclock: no advice, because no finite validation loss was seen; evaluate while training to get it"
     steps = sorted(losses)
-    stop = early_stop(Curve(steps, [losses[step] for step in steps]), budget)
-    if stop.ran_out:
-        useful = f"training was useful for {stop.stop:,} steps, by early stopping"
-    else:
-        useful = f"training was still useful at {stop.stop:,} steps, its last evaluation: the horizon may be longer"
-    best = f"best loss {losses[int(stop.best)]:.4g} at step {stop.best:,}; evaluated {len(steps)} times"
-    used = "" if beta is None else f"; {beta:g} was used, {(1 - beta) * stop.stop:,.0f} refreshes in that time"
-    try:
-        answer = f"the beta of the rule for {stop.stop:,} steps is {rule.refresh_beta(stop.stop):.6g}"
-    except ValueError as error:
-        answer = f"the rule has no answer for it: {error}"
-    return f"oneclock: {useful} ({best})\n{answer}{used}"
+    curve = Curve(steps, [losses[step] for step in steps])
+    found = advise([LoggedRun("this run", curve, Arguments(beta1=beta, beta2=beta, max_steps=budget))])
+    least = "" if found.ran_out else "at least "
+    lines = [
+        f"oneclock: useful for {least}{found.stop:,} of {found.budget:,} steps (patience {found.patience:,g}), "
+        f"best at {found.best:,}"
+    ]
+    if found.used is not None:
+        lines.append(f"used beta {found.used.beta1:g}, {found.used.refreshes1:,.0f} refreshes in that time")
+    return "\n".join([*lines, *(f"doubt: {doubt}" for doubt in found.doubts), found.next])

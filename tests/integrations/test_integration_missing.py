@@ -1,0 +1,29 @@
+"""A missing package gives the one pip command that adds it, and torchvision is missed by nobody."""
+
+import importlib
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("integration", "package", "extra"),
+    [
+        ("huggingface", "transformers", "language"),
+        ("lightning", "lightning.pytorch", "lightning"),
+        ("optax", "optax", "jax"),
+    ],
+)
+def test_a_missing_package_is_one_pip_command_away(monkeypatch, integration, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"oneclock.integrations.{integration}", raising=False)
+    with pytest.raises(ImportError, match=rf"pip install 'oneclock\[{extra}\]'$"):
+        importlib.import_module(f"oneclock.integrations.{integration}")
+
+
+def test_without_torchvision_there_is_nothing_to_guard(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    for name in ("oneclock.integrations.torchvision_first", "oneclock.models.torchvision_guard"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.import_module("oneclock.integrations.torchvision_first")
+    assert "oneclock.models.torchvision_guard" not in sys.modules
