@@ -83,12 +83,14 @@ def write_tokenizers(root: Path) -> None:
     gpt2.train_from_iterator(texts, trainer)
     t5 = Tokenizer(models.Unigram())
     t5.pre_tokenizer = pre_tokenizers.Metaspace()
-    t5.decoder = decoders.Metaspace()
     unigrams = trainers.UnigramTrainer(
         vocab_size=300, special_tokens=["<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False
     )
     t5.train_from_iterator(texts, unigrams)
-    t5.add_special_tokens([f"<extra_id_{number}>" for number in reversed(range(100))])
+    sentinels = [f"<extra_id_{number}>" for number in reversed(range(100))]
+    pieces = [tuple(piece) for piece in json.loads(t5.to_str())["model"]["vocab"]]
+    t5.model = models.Unigram([*pieces, *((name, 0.0) for name in sentinels)], unk_id=2)  # as T5's own files do
+    t5.add_special_tokens(sentinels)
     for name, tokenizer in (("gpt2", gpt2), ("t5-small", t5), ("t5-base", t5)):
         folder = root / "tokenizers" / name
         folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from oneclock.data.order import Batch, Split
-from oneclock.data.places import data_root
+from oneclock.data.places import data_root, require
 from oneclock.experiments.spec import Experiment, Text
 
 
@@ -41,6 +41,7 @@ def load(experiment: Experiment, data_dir: Path | None = None) -> Task:
     """The task of an experiment, its data found below `data_dir`, ONECLOCK_DATA or the caches, else downloaded."""
     root = data_root(data_dir)
     if isinstance(experiment.data, Text):
+        require("datasets", "tokenizers", extra="language")
         from oneclock.data.text import TextTask
 
         return TextTask(experiment, experiment.data, root)

@@ -25,14 +25,14 @@ ORDER, NOISE, EVALUATION, SPLIT = range(4)
 
 def generator(*key: int) -> np.random.Generator:
     """A numpy generator of its own for each key of whole numbers, none of them negative."""
-    return np.random.default_rng(np.random.SeedSequence(key))
+    return np.random.default_rng(_sequence(key))
 
 
 @contextmanager
 def torch_seeded(*key: int) -> Iterator[None]:
     """Within it torch's global CPU generator is a function of the key; afterwards it is where it was before."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
+        torch.manual_seed(int(_sequence(key).generate_state(1, np.uint64)[0]))
         yield
 
 
@@ -87,6 +87,10 @@ class EvaluationBatches(Sequence[Batch]):
             raise IndexError(number)
         samples = self.samples[number * self.batch_size : (number + 1) * self.batch_size]
         return self.make(samples, (*self.key, number))
+
+
+def _sequence(key: tuple[int, ...]) -> np.random.SeedSequence:
+    return np.random.SeedSequence((len(key), *key))  # numpy takes (1,) and (1, 0) for the same
 
 
 @lru_cache(maxsize=2)

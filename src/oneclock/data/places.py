@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -22,6 +23,13 @@ def data_root(data_dir: Path | None = None) -> Path:
             raise ValueError(f"the data folder {root} is a file; give a folder")
         return root
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "oneclock"
+
+
+def require(*packages: str, extra: str) -> None:
+    """An ImportError with the pip command where one of the packages is missing."""
+    absent = [package for package in packages if importlib.util.find_spec(package) is None]
+    if absent:
+        raise ImportError(f"this needs {' and '.join(absent)}: pip install 'oneclock[{extra}]'")
 
 
 def offline() -> bool:

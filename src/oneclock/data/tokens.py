@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -59,16 +60,28 @@ class Tokens:
 
     @property
     def highest(self) -> int:
-        """The highest id that text can give."""
-        return max(self.tokenizer.get_vocab_size(with_added_tokens=False) - 1, self.end)
+        """The highest id in a block of text: sentinels are in the vocabulary, but never in text."""
+        return max(
+            [self.end, *(number for number in self.tokenizer.get_vocab().values() if number not in self.special)]
+        )
 
-    @property
+    @cached_property
     def sentinels(self) -> np.ndarray:
         """The ids of T5's `<extra_id_0>`, `<extra_id_1>`, .., as many as there are."""
         found: list[int] = []
         while (token := self.tokenizer.token_to_id(f"<extra_id_{len(found)}>")) is not None:
             found.append(token)
         return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def special(self) -> frozenset[int]:
+        """The ids that text must not give: sentinels, padding and ends of text."""
+        marks = [self.tokenizer.token_to_id(token) for token in ("<pad>", *_END)]
+        return frozenset([*self.sentinels.tolist(), *(mark for mark in marks if mark is not None)])
+
+    def _plain(self, ids: list[int]) -> list[int]:
+        # T5's tokenizer files list sentinels and marks among the ordinary pieces, so a web page can spell one.
+        return ids if self.special.isdisjoint(ids) else [number for number in ids if number not in self.special]
 
     def write(self, documents: Iterable[list[str]], file: BinaryIO, separate: bool, limit: int | None) -> None:
         """Append the ids of batches of documents, each ended with `end` if `separate`, up to `limit` tokens.
@@ -79,7 +92,7 @@ class Tokens:
         for batch in documents:
             ids: list[int] = []
             for encoding in self.tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                ids += encoding.ids
+                ids += self._plain(encoding.ids)
                 if separate:
                     ids.append(self.end)
             kept = ids if limit is None else ids[: limit - written]

@@ -1,0 +1,296 @@
+"""Text as a task: real tokenizer files, packing, splits, the token cache, and errors in one line."""
+
+import multiprocessing
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_data import SETTINGS, documents, small, write_jsonl, write_parquet, write_tokenizers
+
+from oneclock.data import load
+from oneclock.data.text_sources import Documents
+from oneclock.data.tokens import Tokens, cached
+from oneclock.experiments import find, override
+from oneclock.models import build
+
+TEXT = [name for name in SETTINGS if name.startswith(("nanogpt", "llama", "t5"))]
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+
+
+def texts_of(spec, split, root):
+    return [text for batch in Documents(spec.data, split, root).batches(size=7) for text in batch]
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_batches_are_a_function_of_seed_step_and_micro(name, tmp_path):
+    spec = small(name, tmp_path)
+    first, second = load(spec, tmp_path), load(spec, tmp_path)
+    places = [(1, 0, 0), (1, 0, 1), (1, 5, 1), (2, 0, 0)]
+    batches = [first.batch(*place) for place in places]
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    for place, batch in reversed(list(zip(places, batches, strict=True))):
+        assert same(second.batch(*place), batch)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not any(same(batches[0], batch) for batch in batches[1:])
+    assert max(batch["input_ids"].shape[1] for batch in batches) <= spec.data.length
+    assert max(batch["labels"].shape[1] for batch in batches) <= spec.data.length
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_evaluation_is_the_same_at_every_call(name, tmp_path):
+    spec = small(name, tmp_path)
+    task = load(spec, tmp_path)
+    for split in ("train", "validation"):
+        first, second = list(task.evaluation(split)), list(load(spec, tmp_path).evaluation(split))
+        assert len(first) == len(second) > 0
+        assert all(map(same, first, second))
+        assert first[0]["input_ids"].shape[0] == spec.evaluation.batch_size or spec.batch_size
+
+
+def test_the_size_of_the_evaluation(tmp_path):
+    wikitext, c4, t5 = (small(name, tmp_path) for name in ("nanogpt-wikitext103", "llama60m-c4", "t5small-bookcorpus"))
+    for split in ("train", "validation"):
+        assert len(load(wikitext, tmp_path).evaluation(split)) == wikitext.evaluation.batches
+        tokens = sum(batch["input_ids"].numel() for batch in load(c4, tmp_path).evaluation(split))
+        assert tokens == c4.evaluation.tokens
+    task = load(t5, tmp_path)
+    assert sum(len(batch["labels"]) for batch in task.evaluation("validation")) == len(task.validation)
+
+
+def test_two_processes_with_accumulation_one_take_what_one_with_two_takes(tmp_path):
+    spec = small("nanogpt-wikitext103", tmp_path)
+    assert spec.accumulate == 2
+    alone = load(spec, tmp_path)
+    single = load(replace(spec, accumulate=1), tmp_path)
+    for step in range(3):
+        for micro in range(2):
+            assert same(alone.batch(1, step, micro), single.batch(1, 2 * step + micro, 0))
+
+
+def test_packing_keeps_every_token_in_order(tmp_path):
+    spec = small("nanogpt-openwebtext", tmp_path)
+    task = load(spec, tmp_path)
+    tokens = Tokens.load("gpt2", tmp_path)
+    expected = []
+    for text in texts_of(spec, "train", tmp_path):
+        expected += [*tokens.tokenizer.encode(text).ids, tokens.end]
+    assert task.train.ravel().tolist() == expected[: task.train.size]
+    assert len(expected) - task.train.size < spec.data.length
+
+
+def test_lines_of_wikitext_run_on(tmp_path):
+    spec = small("nanogpt-wikitext103", tmp_path)
+    task = load(spec, tmp_path)
+    assert Tokens.load("gpt2", tmp_path).end not in task.train
+    assert Tokens.load("gpt2", tmp_path).tokenizer.decode(task.train[0].tolist()) in "".join(
+        texts_of(spec, "train", tmp_path)
+    )
+
+
+def test_special_tokens_in_the_text_are_text(tmp_path):
+    write_tokenizers(tmp_path)
+    tokens = Tokens.load("t5-small", tmp_path)
+    text = "the </s> of <extra_id_3> and <pad>"
+    assert not tokens.special.isdisjoint(tokens.tokenizer.encode(text).ids)  # the unigrams would take it
+    with open(tmp_path / "ids", "w+b") as file:
+        tokens.write([[text]], file, separate=False, limit=None)
+        file.seek(0)
+        ids = np.frombuffer(file.read(), tokens.dtype).tolist()
+    assert ids
+    assert tokens.special.isdisjoint(ids)
+    assert max(ids) <= tokens.highest < tokens.sentinels.min()
+    assert tokens.sentinels.tolist() == sorted(tokens.sentinels.tolist(), reverse=True)
+    assert len(tokens.sentinels) == 100
+
+
+def test_held_out_documents_are_drawn_from_all_and_never_trained_on(tmp_path):
+    spec = small("t5small-bookcorpus", tmp_path)
+    train, held_out = texts_of(spec, "train", tmp_path), texts_of(spec, "validation", tmp_path)
+    assert len(held_out) == spec.data.held_out_documents == 12
+    assert sorted([*train, *held_out]) == sorted(documents(140, seed=1))
+    assert held_out == texts_of(spec, "validation", tmp_path)
+    assert held_out != texts_of(override(spec, ["data.split_seed=5"]), "validation", tmp_path)
+    assert {int(text.split()[0]) for text in held_out} - set(range(12))
+
+
+def test_span_corruption_of_the_real_task_reconstructs_its_blocks(tmp_path):
+    spec = small("t5small-bookcorpus", tmp_path)
+    task = load(spec, tmp_path)
+    sentinels = set(task.tokens.sentinels.tolist())
+    batch = task.batch(1, 0, 0)
+    for number, row in enumerate(task.order.indices(1, 0)):
+        lost, text = {}, []
+        for token in batch["labels"][number, :-1].tolist():
+            if token in sentinels:
+                run = lost[token] = []
+            else:
+                run.append(token)
+        for token in batch["input_ids"][number, :-1].tolist():
+            text += lost[token] if token in sentinels else [token]
+        assert text == task.train[row].tolist()
+        assert batch["input_ids"][number, -1] == batch["labels"][number, -1] == task.tokens.end
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_the_loss_is_the_mean_over_the_weight(name, tmp_path):
+    spec = small(name, tmp_path)
+    task = load(spec, tmp_path)
+    torch.manual_seed(0)
+    model = build(spec.model).eval()
+    batch = task.batch(1, 0, 0)
+    with torch.no_grad():
+        logits = model(**batch).logits
+        loss = task.loss(model, batch, training=False)
+        assert torch.equal(loss, task.loss(model, batch, training=True))
+    labels = batch["labels"]
+    if spec.objective == "next-token":
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    total = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    assert task.weight(batch) == labels.numel()
+    assert torch.allclose(loss * task.weight(batch), total)
+
+
+def test_tokens_are_made_once_and_shared(tmp_path):
+    spec = small("nanogpt-wikitext103", tmp_path)
+    load(spec, tmp_path)
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "tokens").glob("*.bin")}
+    assert len(files) == 2
+    load(override(spec, ["optimizer.lr=1e-4", "budget=99", "batch_size=4", "data.length=16"]), tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "tokens").glob("*.bin")} == files
+    write_parquet(tmp_path / "wikitext103" / "train-00000-of-00001.parquet", documents(150, seed=9))
+    load(spec, tmp_path)
+    assert len(list((tmp_path / "tokens").glob("*.bin"))) == 3
+
+
+def test_cached_tokens_of_a_hub_source_need_no_source(tmp_path, monkeypatch):
+    write_tokenizers(tmp_path)
+    spec = override(find("nanogpt-wikitext103"), SETTINGS["nanogpt-wikitext103"])
+    monkeypatch.setattr(Documents, "batches", lambda self: iter([documents(50)]))
+    load(spec, tmp_path)
+    monkeypatch.undo()
+    assert len(load(spec, tmp_path).train) > 0
+
+
+def test_streaming_reads_no_more_than_the_budget_needs(tmp_path):
+    spec = small("llama60m-c4", tmp_path)
+    task = load(spec, tmp_path)
+    assert len(task.train) == spec.budget * spec.accumulate * spec.batch_size
+    seen = [row for step in range(spec.budget) for micro in range(2) for row in task.order.indices(1, 2 * step + micro)]
+    assert sorted(seen) == list(range(len(task.train)))
+
+
+def build_cache(root, barrier, results):
+    def write(file):
+        (root / f"written-{os.getpid()}").touch()
+        file.write(np.arange(1000, dtype=np.uint16).tobytes())
+
+    barrier.wait()
+    results.put(cached(root, "x", {"key": 1}, np.uint16, write).tolist() == list(range(1000)))
+
+
+def test_two_processes_build_the_cache_once(tmp_path):
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(2), context.Queue()
+    processes = [context.Process(target=build_cache, args=(tmp_path, barrier, results)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    assert [results.get(timeout=60) for _ in processes] == [True, True]
+    for process in processes:
+        process.join()
+    assert len(list(tmp_path.glob("written-*"))) == 1
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path):
+    def write(file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        cached(tmp_path, "x", 1, np.uint16, write)
+    assert [path.suffix for path in (tmp_path / "tokens").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(
+    ("file", "write"),
+    [
+        ("en/c4-train.00000-of-01024.json.gz", write_jsonl),
+        ("train.jsonl", write_jsonl),
+        ("data/train-00000-of-00001.parquet", write_parquet),
+        ("train.txt", lambda path, texts: path.write_text("\n".join(texts))),
+    ],
+)
+def test_local_files_are_found_as_the_hub_names_them(tmp_path, file, write):
+    path = tmp_path / "c4" / file
+    path.parent.mkdir(parents=True)
+    write(path, documents(9))
+    assert texts_of(find("llama60m-c4"), "train", tmp_path) == documents(9)
+
+
+def offline_message(name, root):
+    with pytest.raises(ValueError, match="fetch") as caught:
+        load(find(name), root)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_absent_and_offline_says_what_to_fetch_and_where_to_put_it(tmp_path):
+    message = offline_message("nanogpt-wikitext103", tmp_path)
+    assert "tokenizer.json of openai-community/gpt2" in message
+    assert str(tmp_path / "tokenizers" / "gpt2") in message
+    write_tokenizers(tmp_path)
+    message = offline_message("nanogpt-wikitext103", tmp_path)
+    assert "Salesforce/wikitext (wikitext-103-raw-v1)" in message
+    assert str(tmp_path / "wikitext103") in message
+    assert "bookcorpus/bookcorpus" in offline_message("t5small-bookcorpus", tmp_path)
+
+
+def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONECLOCK_DATA", str(tmp_path))
+    spec = small("llama60m-slimpajama", tmp_path)
+    assert load(spec).batch(1, 0, 0)["input_ids"].shape == (2, 32)
+    with pytest.raises(ValueError, match="is a file; give a folder"):
+        load(spec, Path(__file__))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["batch_size=100000"], "fewer than one batch of 100000"),
+        (["data.length=256"], "more text|gives|blocks"),
+        (["model.vocabulary=100"], "set model.vocabulary="),
+        (["data.source=wikitext"], "did you mean 'wikitext103'"),
+        (["data.held_out_documents=5000"], "5000 are to be held out"),
+        (["data.tokenizer=nonsense"], "the tokenizer 'nonsense' is not here"),
+    ],
+)
+def test_a_misfit_is_a_sentence(tmp_path, settings, message):
+    spec = small("nanogpt-wikitext103", tmp_path)
+    if settings == ["data.length=256"]:
+        write_parquet(tmp_path / "wikitext103" / "validation-00000-of-00001.parquet", documents(1))
+        message = "less than one block of 256"
+    with pytest.raises(ValueError, match=message):
+        load(override(spec, settings), tmp_path)
+
+
+def test_damaged_and_odd_files_are_a_sentence(tmp_path):
+    spec = small("nanogpt-wikitext103", tmp_path)
+    (tmp_path / "tokenizers" / "gpt2" / "tokenizer.json").write_text("{}")
+    with pytest.raises(ValueError, match="is not a tokenizer"):
+        load(spec, tmp_path)
+    write_tokenizers(tmp_path)
+    write_jsonl(tmp_path / "wikitext103" / "train.jsonl", documents(3))
+    with pytest.raises(ValueError, match="more than one format"):
+        load(spec, tmp_path)
+
+
+def test_a_tokenizer_without_sentinels_cannot_corrupt_spans(tmp_path):
+    spec = small("t5small-bookcorpus", tmp_path)
+    with pytest.raises(ValueError, match="sentinels, and the tokenizer 'gpt2' has 0"):
+        load(override(spec, ["data.tokenizer=gpt2"]), tmp_path)
