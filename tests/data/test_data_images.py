@@ -10,7 +10,7 @@ import torch
 from small_data import SETTINGS, WRITERS, small, write_image
 
 from oneclock.data import load
-from oneclock.data.image_sources import TensorImages, open_images, split_per_class
+from oneclock.data.image_sources import TensorImages, hub_images, open_images, split_per_class
 from oneclock.data.images import evaluation_transform, training_transform
 from oneclock.experiments import find, override
 from oneclock.models import build
@@ -195,6 +195,33 @@ def test_class_folders_do_for_every_source_with_a_split(name, tmp_path):
     task = load(spec, tmp_path)
     assert (len(task.train), len(task.validation)) == (12, 6)
     assert set(torch.cat([batch["labels"] for batch in task.evaluation("validation")]).tolist()) == {0, 1, 2}
+
+
+def test_the_hub_route_gives_images_and_labels(tmp_path, monkeypatch):
+    """A repository of the hub is also a folder in its layout: datasets loads both alike."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    repository = tmp_path / "repository"
+    for part in ("train", "valid"):
+        for label in range(3):
+            write_image(repository / part / f"c{label}" / "0.png", label, 0)
+    read = hub_images(str(repository), "validation")
+    train, validation = read(tmp_path, find("vitb16-tinyimagenet").data)
+    assert (len(train), len(validation)) == (3, 3)
+    for pictures in (train, validation):
+        for image, label in (pictures[number] for number in range(3)):
+            assert np.asarray(image).mean((0, 1)).argmax() == label
+    with pytest.raises(OSError, match="."):
+        hub_images(str(tmp_path / "absent"), "validation")(tmp_path, find("vitb16-tinyimagenet").data)
+
+
+@pytest.mark.parametrize("name", ["vitb16-cifar100", "swint-caltech256"])
+def test_a_task_travels_to_a_worker(name, tmp_path):
+    task = load(small(name, tmp_path), tmp_path)
+    twin = pickle.loads(pickle.dumps(task))
+    assert same(twin.batch(1, 2, 0), task.batch(1, 2, 0))
+    assert same(twin.evaluation("validation")[1], task.evaluation("validation")[1])
 
 
 @pytest.mark.parametrize("name", IMAGES)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 from small_data import SETTINGS, documents, small, write_jsonl, write_parquet, write_tokenizers
 
 from oneclock.data import load
-from oneclock.data.text_sources import Documents
+from oneclock.data.text_sources import HUB, Documents, HubText
 from oneclock.data.tokens import Tokens, cached
 from oneclock.experiments import find, override
 from oneclock.models import build
@@ -231,6 +232,32 @@ def test_local_files_are_found_as_the_hub_names_them(tmp_path, file, write):
     path.parent.mkdir(parents=True)
     write(path, documents(9))
     assert texts_of(find("llama60m-c4"), "train", tmp_path) == documents(9)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_the_hub_route_gives_what_local_files_give(tmp_path, monkeypatch, streaming):
+    """A repository of the hub is also a folder in its layout: datasets loads both alike."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    repository = tmp_path / "repository"
+    for split, seed in (("train", 1), ("validation", 2)):
+        write_parquet(repository / "data" / f"{split}-00000-of-00001.parquet", documents(60, seed=seed))
+    monkeypatch.setitem(HUB, "slimpajama6b", HubText(str(repository)))
+    spec = override(find("llama60m-slimpajama"), [f"data.streaming={streaming}"])
+    assert texts_of(spec, "train", tmp_path) == documents(60, seed=1)
+    assert texts_of(spec, "validation", tmp_path) == documents(60, seed=2)
+    held_out = override(spec, ["data.streaming=false", "data.held_out_documents=5"])
+    parts = [texts_of(held_out, split, tmp_path) for split in ("train", "validation")]
+    assert [len(part) for part in parts] == [55, 5]
+    assert not set(parts[0]) & set(parts[1])
+
+
+def test_a_task_travels_to_a_worker(tmp_path):
+    task = load(small("t5small-bookcorpus", tmp_path), tmp_path)
+    twin = pickle.loads(pickle.dumps(task))
+    assert same(twin.batch(1, 2, 0), task.batch(1, 2, 0))
+    assert same(twin.evaluation("validation")[1], task.evaluation("validation")[1])
 
 
 def offline_message(name, root):

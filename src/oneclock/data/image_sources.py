@@ -184,7 +184,11 @@ def split_per_class(labels: np.ndarray, count: int, seed: int) -> tuple[np.ndarr
     return chosen, np.setdiff1d(np.arange(len(labels)), chosen)
 
 
-def _from_hub(repository: str, validation: str, image: str = "image", label: str = "label") -> Callable[..., Sets]:
+def hub_images(
+    repository: str, validation: str, image: str = "image", label: str = "label"
+) -> Callable[[Path, Images], Sets]:
+    """A function that loads a repository of the hub, whose validation split has the name `validation`."""
+
     def read(root: Path, spec: Images) -> Sets:
         from datasets import load_dataset
 
@@ -232,14 +236,14 @@ SOURCES = {
         "tiny-imagenet-200",
         _tinyimagenet,
         "tiny-imagenet-200.zip of cs231n.stanford.edu",
-        _from_hub("zh-plus/tiny-imagenet", "valid"),
+        hub_images("zh-plus/tiny-imagenet", "valid"),
     ),
     "imagenet100": Source("imagenet100", _imagenet100, "ambityga/imagenet100 (130,000 training images) of Kaggle"),
     "cars": Source(
         "stanford_cars",
         _cars,
         "Stanford Cars (cars_train, cars_test, devkit, cars_test_annos_withlabels.mat)",
-        _from_hub("tanganke/stanford_cars", "test"),
+        hub_images("tanganke/stanford_cars", "test"),
     ),
     "caltech256": Source(
         "caltech256/256_ObjectCategories",
