@@ -13,6 +13,7 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 
 from logs_known import BUDGET, CURVE, LOSSES, STEPS, same_horizon
 
+import oneclock.models.torchvision_guard  # noqa: F401  (before transformers, lightning and keras)
 from oneclock import logs, records
 from oneclock.horizon import Curve, early_stop
 
@@ -61,8 +62,6 @@ def test_summary_writer_as_tensorboard_itself_reads_it(tmp_path):
 def trainer_run(tmp_path_factory):
     """A transformers Trainer on a tiny GPT-2, logging to TensorBoard too; with the losses its callback saw."""
     import torch
-
-    import oneclock.models.torchvision_guard  # noqa: F401
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
     seen = {}
@@ -123,8 +122,6 @@ def test_trainer_with_tensorboard(trainer_run):
 
 def test_lightning(tmp_path):
     import torch
-
-    import oneclock.models.torchvision_guard  # noqa: F401
     from lightning.pytorch import LightningModule, Trainer
     from lightning.pytorch.loggers import CSVLogger
 
@@ -176,7 +173,6 @@ def test_lightning(tmp_path):
 
 
 def test_keras(tmp_path):
-    import oneclock.models.torchvision_guard  # noqa: F401
     import keras
 
     class Known(keras.callbacks.Callback):

@@ -36,7 +36,8 @@ def load(path: Path, wanted: Wanted) -> Source:
             together.warnings += source.warnings
         else:
             raise ValueError(f"{path}: its versions count {together.step!r} and {source.step!r}; read them one by one")
-    assert together is not None  # sniff found one
+    if together is None:
+        raise ValueError(f"{path} holds no metrics.csv of Lightning's, with hparams.yaml beside it")
     return together
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _VALIDATION = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "heldout"})
 _TRAINING = frozenset({"train", "training", "batch"})
@@ -30,6 +31,7 @@ _HIGHER_IS_BETTER = frozenset(
 _NOT_A_METRIC = frozenset(
     {"timestamp", "time", "runtime", "lr", "samples", "second", "seconds", "grad", "norm", "scale", "hparam"}
 )
+_REMEMBERED = 4096  # names whose meaning is not worked out again: a log repeats a few on every line
 _STEP = re.compile(
     r"_*(?:(?:global|train|training|trainer|optimizer|opt|total|num|n|max)_)?(?:step|iteration|iter|update)s?"
 )
@@ -42,6 +44,7 @@ def tokens(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+\d*|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
 
 
+@lru_cache(_REMEMBERED)
 def rank(name: str) -> int | None:
     """How likely `name` is the validation loss: 0 is surest, None is no loss at all.
 
@@ -93,6 +96,7 @@ def candidates(names: Iterable[str]) -> list[str]:
     return sorted(places, key=lambda name: 9 if places[name] is None else places[name] or 0)
 
 
+@lru_cache(_REMEMBERED)
 def is_step(name: str) -> bool:
     """Whether a column counts optimizer steps.
 
@@ -102,11 +106,13 @@ def is_step(name: str) -> bool:
     return _STEP.fullmatch(_last_part(name)) is not None
 
 
+@lru_cache(_REMEMBERED)
 def is_epoch(name: str) -> bool:
     """Whether a column counts epochs."""
     return _EPOCH.fullmatch(_last_part(name)) is not None
 
 
+@lru_cache(_REMEMBERED)
 def is_run(name: str) -> bool:
     """Whether a column tells runs or seeds of one file apart."""
     return _RUN.fullmatch(_last_part(name)) is not None

@@ -17,10 +17,10 @@ _TENSORBOARD_RESERVOIR = 1000
 
 def sniff(path: Path) -> bool:
     try:
-        Table.open(path)
+        table = Table.open(path)
     except ValueError:
         return False
-    return True
+    return any(table.number(cell) is not None for cell in table.first_row)
 
 
 def load(path: Path, wanted: Wanted) -> Source:

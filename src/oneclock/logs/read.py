@@ -91,12 +91,16 @@ def read(
     if steps_per_epoch is not None and not 0 < steps_per_epoch < 2**53:
         raise ValueError(f"steps per epoch must be a number above 0, got {steps_per_epoch!r}")
     path = Path(path)
-    reader = _reader_of(path)
+    return read_as(_reader_of(path), path, Wanted(metric, step), steps_per_epoch)
+
+
+def read_as(reader: Reader, path: Path, wanted: Wanted, steps_per_epoch: float | None = None) -> Log:
+    """Read the path as one format, whatever it looks like: curves, or one ValueError."""
     try:
-        source = reader.load(path, Wanted(metric, step))
+        source = reader.load(path, wanted)
     except (csv.Error, sqlite3.Error, RecursionError, OverflowError) as error:
         raise ValueError(f"{path} looks like {reader.FORMAT} but cannot be read: {error}") from None
-    return _log(path, source, metric, steps_per_epoch)
+    return _log(path, source, wanted.metric, steps_per_epoch)
 
 
 def read_curves(path: str | Path, metric: str | None = None, steps_per_epoch: float | None = None) -> list[Curve]:

@@ -50,7 +50,7 @@ class Found:
         """Whether values of the metric are kept: of the one named, or of those that look like a loss."""
         if metric in self.series:
             return True
-        if metric in self._seen or len(self.series) >= _MOST_HELD:
+        if metric in self._seen or len(self.series) >= _MOST_HELD or len(self._seen) >= _MOST_SEEN:
             return False
         first = not self._seen
         self.saw([metric])

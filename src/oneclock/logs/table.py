@@ -24,6 +24,7 @@ class Table:
     path: Path
     delimiter: str
     columns: list[str]
+    first_row: list[str]
     skipped: int = 0
     torn: bool = False
     counted: int = 0
@@ -36,14 +37,14 @@ class Table:
         if not start:
             raise ValueError(f"{path} is empty, or holds no text")
         delimiter = max(_DELIMITERS, key=start[0].count)
-        columns = next(csv.reader(start[:1], delimiter=delimiter), [])
-        columns = [column.strip() for column in columns]
+        columns, first_row = (_cells(start[line : line + 1], delimiter) for line in (0, 1))
         if not any(columns) or all(number(column) is not None for column in columns):
             raise ValueError(f"{path} has no header line; put the columns' names on the first line")
         repeated = [column for column, times in Counter(columns).items() if times > 1 and column]
         if repeated:
             raise ValueError(f"{path} has the column {repeated[0]!r} more than once; rename one of them")
-        return cls(path, delimiter, columns, _decimal_comma=delimiter == ";" and "," in "".join(start[1:2]))
+        decimal_comma = delimiter == ";" and "," in "".join(first_row)
+        return cls(path, delimiter, columns, first_row, _decimal_comma=decimal_comma)
 
     def rows(self) -> Iterator[Sequence[str]]:
         """Every row that has as many cells as the header; a repeated header, as of a resumed run, is passed over."""
@@ -85,3 +86,10 @@ class Table:
         for line in lines.lines(self.path):
             self._ends_with_newline = line.endswith(("\n", "\r"))
             yield line
+
+
+def _cells(line: list[str], delimiter: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader(line, delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise ValueError(f"its first lines are no table: {error}") from None

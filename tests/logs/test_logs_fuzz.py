@@ -1,0 +1,259 @@
+"""Any bytes give curves or one ValueError: never another exception, a hang, or an allocation without bound."""
+
+import contextlib
+import json
+import os
+import sqlite3
+import struct
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
+from oneclock import logs
+from oneclock.logs import advice, event, tfrecord
+from oneclock.logs.read import FILES, read_as
+from oneclock.logs.source import Wanted
+
+QUICK = settings(
+    max_examples=int(os.environ.get("ONECLOCK_FUZZ", "60")),
+    deadline=5000,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return b"".join([length, struct.pack("<I", masked_crc32c(length)), data, struct.pack("<I", masked_crc32c(data))])
+
+
+def events():
+    first = Event(wall_time=1.0, file_version="brain.Event:2")
+    rest = []
+    for step in range(12):
+        one = Event(wall_time=1.0, step=step * 100)
+        one.summary.value.add(tag="val/loss", simple_value=1 / (step + 1))
+        tensor = one.summary.value.add(tag="eval/loss").tensor
+        tensor.dtype = 1
+        tensor.float_val.append(step)
+        rest.append(one)
+        plain = Event(wall_time=1.0, step=step * 100)
+        plain.summary.value.add(tag="loss", simple_value=1 / (step + 1))
+        rest.append(plain)
+    return [one.SerializeToString() for one in [first, *rest]]
+
+
+def database(statements):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.db"
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA page_size = 512")
+            for statement in statements:
+                connection.execute(statement)
+        connection.close()
+        return path.read_bytes()
+
+
+POINTS = [(step * 100, 1 / (step + 1)) for step in range(12)]
+HISTORY = [{"step": step, "eval_loss": loss, "epoch": step / 100} for step, loss in POINTS]
+SAMPLES = {
+    "TensorBoard events": b"".join(map(record, events())),
+    "MLflow database": database(
+        [
+            "CREATE TABLE metrics (key TEXT, value FLOAT, timestamp INT, run_uuid TEXT, step INT, is_nan BOOL, "
+            "PRIMARY KEY (key, timestamp, step, run_uuid, value, is_nan))",
+            "CREATE TABLE runs (run_uuid TEXT, name TEXT)",
+            "CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT)",
+            "INSERT INTO runs VALUES ('a', 'run')",
+            "INSERT INTO params VALUES ('adam_beta1', '0.9', 'a')",
+            *(f"INSERT INTO metrics VALUES ('val_loss', {loss}, {step}, 'a', {step}, 0)" for step, loss in POINTS),
+        ]
+    ),
+    "Trackio database": database(
+        [
+            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_id TEXT, run_name TEXT, step INT, metrics TEXT)",
+            "CREATE TABLE configs (run_id TEXT, run_name TEXT, config TEXT)",
+            "INSERT INTO configs VALUES ('a', 'run', '{\"lr\": 1}')",
+            *(f"INSERT INTO metrics VALUES (NULL, 'a', 'r', {step}, '{{\"loss\": {loss}}}')" for step, loss in POINTS),
+        ]
+    ),
+    "transformers trainer_state.json": json.dumps(
+        {"global_step": 1100, "log_history": HISTORY, "max_steps": 1100, "num_train_epochs": 3}
+    ).encode(),
+    "W&B CSV export": b'"Step","a - val/loss","a - val/loss__MIN","a - val/loss__MAX"\n'
+    + b"".join(b'"%d","%f","%f","%f"\n' % (step, loss, loss, loss) for step, loss in POINTS),
+    "Lightning CSVLogger": b"epoch,step,train_loss,val_loss\n"
+    + b"".join(b"0,%d,1.0,\n0,%d,,%f\n" % (step, step, loss) for step, loss in POINTS),
+    "Keras CSVLogger": b"epoch,loss,val_loss\n" + b"".join(b"%d,1.0,%f\n" % (s // 100, loss) for s, loss in POINTS),
+    "JSON lines": "".join(json.dumps(entry) + "\n" for entry in HISTORY).encode(),
+    "CSV": b"seed;step;val_loss\n" + b"".join(b"1;%d;%f\n" % point for point in POINTS),
+    "oneclock record": "".join(json.dumps({"step": s, "val_loss": loss}) + "\n" for s, loss in POINTS).encode(),
+}
+RUN = {
+    "schema": 1,
+    "experiment": "a",
+    "beta": 0.9,
+    "seed": 1,
+    "budget": 1200,
+    "split": "development",
+    "spec": {},
+    "environment": {},
+}
+READERS = {reader.FORMAT: reader for reader in FILES}
+
+
+def written(folder, format, data):
+    path = folder / ("curve.jsonl" if format == "oneclock record" else "log")
+    path.write_bytes(data)
+    if format == "oneclock record":
+        (folder / "run.json").write_text(json.dumps(RUN))
+    if format == "Lightning CSVLogger":
+        (folder / "hparams.yaml").write_text("lr: 0.1\nbetas:\n- 0.9\n- 0.95\n")
+    return path
+
+
+def curves_or_one_error(format, data):
+    """Read the bytes as that format and as what they look like, and have advice on what was read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), format, data)
+        for read in (lambda: read_as(READERS[format], path, Wanted()), lambda: logs.read(path)):
+            with contextlib.suppress(ValueError):
+                log = read()
+                assert log.curves
+                assert advice.advise(log.runs, log.unit).next
+
+
+def test_every_reader_is_here():
+    assert SAMPLES.keys() == READERS.keys()
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+def test_samples_are_read(format, tmp_path):
+    log = logs.read(written(tmp_path, format, SAMPLES[format]))
+    assert log.format == format
+    assert len(log.curves[0].steps) == len(POINTS)
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+@QUICK
+@given(data=st.data())
+def test_any_bytes(format, data):
+    magic = data.draw(st.sampled_from([b"", b"{", b"step,val_loss\n", SAMPLES[format][:100]]))
+    curves_or_one_error(format, magic + data.draw(st.binary(max_size=400)))
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+@QUICK
+@given(data=st.data())
+def test_damaged_files(format, data):
+    sample = bytearray(SAMPLES[format])
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = data.draw(st.integers(0, max(len(sample) - 1, 0)))
+        kind = data.draw(st.sampled_from(["cut", "flip", "insert", "repeat", "delete"]))
+        if kind == "cut":
+            del sample[at:]
+        elif kind == "flip" and sample:
+            sample[at] ^= data.draw(st.integers(1, 255))
+        elif kind == "insert":
+            sample[at:at] = data.draw(st.binary(max_size=20))
+        elif kind == "repeat":
+            sample[at:at] = sample[at : at + data.draw(st.integers(1, 64))]
+        elif kind == "delete":
+            del sample[at : at + data.draw(st.integers(1, 64))]
+    curves_or_one_error(format, bytes(sample))
+
+
+NUMBERS = st.one_of(
+    st.floats(),
+    st.integers(-(10**30), 10**30),
+    st.sampled_from(["", "NaN", "-inf", "1e999", "abc", "9" * 5000, "-0.0"]),
+)
+
+
+@QUICK
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30))
+def test_strange_numbers(rows):
+    text = "step,val_loss\n" + "".join(f"{step},{loss}\n" for step, loss in rows)
+    curves_or_one_error("CSV", text.encode())
+    curves_or_one_error("CSV", text.encode("utf-16"))
+    lines = "".join(json.dumps({"step": step, "val_loss": loss}) + "\n" for step, loss in rows)
+    curves_or_one_error("JSON lines", lines.encode())
+
+
+@QUICK
+@given(st.lists(st.binary(max_size=60), max_size=8), st.data())
+def test_framed_bytes_and_damaged_messages(messages, data):
+    whole = events()
+    one = bytearray(data.draw(st.sampled_from(whole)))
+    one[data.draw(st.integers(0, len(one) - 1))] ^= data.draw(st.integers(1, 255))
+    curves_or_one_error("TensorBoard events", b"".join(map(record, [*whole[:3], *messages, bytes(one), *whole[3:6]])))
+
+
+@QUICK
+@given(
+    st.integers(0, 2**63 - 1),
+    st.text(st.characters(codec="utf-8"), max_size=200),
+    st.floats(width=32, allow_nan=False),
+    st.booleans(),
+)
+def test_messages_as_protobuf_reads_them(step, tag, value, tensor):
+    whole = Event(wall_time=2.0, step=step)
+    one = whole.summary.value.add(tag=tag)
+    if tensor:
+        one.tensor.dtype = 2
+        one.tensor.double_val.append(value)
+    else:
+        one.simple_value = value
+    data = whole.SerializeToString()
+    found = event.parse(data)
+    assert found.step == step
+    [(name, content)] = event.values(found.summary)
+    assert (name.decode(), event.scalar(content)) == (tag, value)
+    assert event.one_scalar(data) in (None, (step, tag.encode(), value))
+    assert tfrecord.intact([tfrecord.Record(data, masked_crc32c(data))]) == [True]
+    assert tfrecord.intact([tfrecord.Record(data + b"\1", masked_crc32c(data))]) == [False]
+
+
+BOMBS = {
+    "a length of an exabyte": ("TensorBoard events", SAMPLES["TensorBoard events"] + record(b"")[:0] + b"".join(
+        [struct.pack("<Q", 2**60), struct.pack("<I", masked_crc32c(struct.pack("<Q", 2**60)))]
+    )),
+    "brackets without end": ("JSON lines", b'{"step": ' + b"[" * 900_000),
+    "nested objects": ("transformers trainer_state.json", b'{"log_history": ' + b'{"a":' * 200_000),
+    "one line without end": ("CSV", b"step,val_loss\n" + b"1" * 40_000_000),
+    "a quote never closed": ("CSV", b'step,val_loss\n1,"' + b"\n" * 5_000_000),
+    "a number of a million digits": ("JSON lines", b'{"step": 1, "val_loss": ' + b"9" * 1_000_000 + b"}"),
+    "many columns": ("CSV", b",".join(b"a%d" % i for i in range(200_000)) + b"\n" + b",".join([b"1"] * 200_000)),
+    "many metrics": ("JSON lines", b"".join(b'{"step": 1, "loss%d": 1}\n' % i for i in range(20_000))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_bombs(bomb):
+    format, data = BOMBS[bomb]
+    tracemalloc.start()
+    try:
+        curves_or_one_error(format, data)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_database_that_computes_for_ever(tmp_path):
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE runs (run_uuid TEXT, name TEXT)")
+        connection.execute(
+            "CREATE VIEW metrics AS WITH RECURSIVE n(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM n) "
+            "SELECT 'loss' AS key, 1.0 AS value, 'a' AS run_uuid, step, 0 AS is_nan, 0 AS timestamp FROM n"
+        )
+    connection.close()
+    with pytest.raises(ValueError, match="no log that can be read"):
+        logs.read(path)
+    with pytest.raises(ValueError, match="interrupted"):
+        read_as(READERS["MLflow database"], path, Wanted())
