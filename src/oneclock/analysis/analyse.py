@@ -26,14 +26,16 @@ def analyse(
     study: Study,
     refreshes: float = REFRESHES,
     candidates: Sequence[float] | None = None,
+    fixed: float | None = None,
     draws: int = DRAWS,
     repeats: int = stress.REPEATS,
     seed: int = 0,
 ) -> Analysis:
     """The whole analysis of a study; equal data and equal arguments give an equal value.
 
-    `refreshes` is the R0 of the rule that selects beta, `candidates` the values of R0 to calibrate over; `draws` are of
-    the bootstrap, `repeats` of the noise study, `seed` of both.
+    `refreshes` is the R0 of the rule that selects beta, `candidates` the values of R0 to calibrate over, `fixed` the
+    beta to compare with (None: the one with the smallest development mean); `draws` are of the bootstrap, `repeats` of
+    the noise study, `seed` of both.
 
     >>> from oneclock.analysis.table import read
     >>> table = {"experiment": "aaabbb", "budget": [10_000] * 6, "beta": [0, 0.9, 0.99] * 2,
@@ -58,7 +60,8 @@ def analyse(
     calibration = calibrating.calibrate(ground, names, candidates)
     calibrators = len(ground.sets["development"]) or len(sweeps)
     calibration = dataclasses.replace(calibration, verdict=tuple(verdict.calibration_verdict(calibration, calibrators)))
-    summary = Summary(refreshes, ground.row(rule), ground.row(best_fixed(ground, "mean"), chosen_by="mean"), ())
+    beside = ground.row(best_fixed(ground, "mean"), chosen_by="mean") if fixed is None else ground.row(Fixed(fixed))
+    summary = Summary(refreshes, ground.row(rule), beside, ())
     summary = dataclasses.replace(summary, verdict=tuple(verdict.summary_verdict(summary, intervals)))
     return Analysis(
         experiments=experiments,

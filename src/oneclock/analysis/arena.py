@@ -109,9 +109,9 @@ def compare(ground: Ground, first: RuleRow, second: RuleRow, split: str) -> list
     result = []
     for place, figure in enumerate(FIGURES):
         difference = float(values[place])
-        interval = basic_interval(
-            difference, None if drawn is None else drawn[place], ground.resamples.level, floor=-np.inf
-        )
+        figures_drawn = None if drawn is None else drawn[place]
+        interval = basic_interval(difference, figures_drawn, ground.resamples.level, floor=-np.inf)
+        interval = joined(interval, figures_drawn)  # a maximum is no smooth figure: both kinds must leave out zero
         apart = interval is not None and (interval.lower > 0 or interval.upper < 0)
         result.append(Comparison(first.name, second.name, split, figure, difference, interval, apart))
     return result

@@ -58,12 +58,15 @@ def noise_study(
 ) -> tuple[NoiseRow, ...]:
     """T' = T (1 + eps) with eps ~ N(0, sigma), `draws` per experiment, `repeats` times: figures and their range.
 
-    Here, and only here, beta is clipped into the grid. An experiment where the rule has no beta stays out.
+    Here, and only here, beta is clipped into the grid. An experiment where the rule has no beta stays out. Without
+    noise one draw says it all.
     """
     answered = picks(rule, ground.horizons, ground.losses.betas) >= 0
     sets = {name: rows[answered[rows]] for name, rows in ground.sets.items()}
     return tuple(
-        _noise_row(ground, rule, sets, sigma, draws, repeats if sigma else 1, level, np.random.default_rng(seed))
+        _noise_row(
+            ground, rule, sets, sigma, *((draws, repeats) if sigma else (1, 1)), level, np.random.default_rng(seed)
+        )
         for sigma in sigmas
     )
 

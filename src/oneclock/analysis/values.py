@@ -325,7 +325,7 @@ class Robustness:
 
 @dataclass(frozen=True)
 class Summary:
-    """The main table: the refresh rule beside the fixed beta with the smallest development mean."""
+    """The main table: the refresh rule beside a fixed beta, by default the one with the smallest development mean."""
 
     refreshes: float
     refresh: RuleRow
