@@ -84,10 +84,12 @@ class _Objects:
                 value = json.loads(line)
             except (ValueError, RecursionError):
                 self._bad += 1
-                self._torn = not line.endswith("\n")
+                self._torn = True
                 continue
+            self._torn = False
             if isinstance(value, dict):
                 yield value
+        self._torn = self._torn and not lines.ends_whole(self._path)
 
     def warnings(self) -> list[str]:
         """What was left out, once the file is read."""

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 LONGEST_LINE = 2**20
 """Characters a line may have; beyond it the file is not a log of lines."""
 
+_BLOCK = 2**18
+
 
 def lines(path: Path) -> Iterator[str]:
-    """Every line with its end, in UTF-8 or as its byte order mark says; bytes of no character become U+FFFD."""
-    with open(path, encoding=_encoding(path), errors="replace", newline="") as file:
-        while line := file.readline(LONGEST_LINE + 1):
-            if len(line) > LONGEST_LINE:
+    """Every line without its end, in UTF-8 or as its byte order mark says; bytes of no character become U+FFFD."""
+    rest = ""
+    with open(path, encoding=_encoding(path), errors="replace") as file:
+        while block := file.read(_BLOCK):
+            *whole, rest = (rest + block).split("\n")
+            yield from whole
+            if len(rest) > LONGEST_LINE:
                 raise ValueError(f"{path} has a line of more than {LONGEST_LINE:,} characters; it is not a log")
-            yield line
+    if rest:
+        yield rest
+
+
+def ends_whole(path: Path) -> bool:
+    """Whether the last line is ended; one that is not may have been cut off."""
+    with open(path, "rb") as file:
+        file.seek(max(os.path.getsize(path) - 2, 0))
+        return any(byte in b"\n\r" for byte in file.read())
 
 
 def head(path: Path, size: int = 2**16) -> str:

@@ -43,7 +43,9 @@ def read_table(table: Table, wanted: Wanted, format: str) -> Source:
     metric = names.choose_metric(columns if wanted.metric else _metrics(others), wanted.metric, table.path)
     at, step_at = table.columns.index(metric), None if step is None else table.columns.index(step)
     runs: dict[tuple[str, ...], Series] = {}
-    for cells in table.rows():
+    for cells in table.rows([metric, *([step] if step else []), *(table.columns[index] for index in tell_apart)]):
+        if not cells[at]:
+            continue
         value = table.number(cells[at])
         where = float(table.counted) if step_at is None else table.number(cells[step_at])
         if value is None or where is None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from oneclock.logs import lines
@@ -46,23 +47,27 @@ class Table:
         decimal_comma = delimiter == ";" and "," in "".join(first_row)
         return cls(path, delimiter, columns, first_row, _decimal_comma=decimal_comma)
 
-    def rows(self) -> Iterator[Sequence[str]]:
-        """Every row that has as many cells as the header; a repeated header, as of a resumed run, is passed over."""
-        width, cells, complete = len(self.columns), [], True
-        reader = csv.reader(self._lines(), delimiter=self.delimiter)
-        next(reader, None)
-        for cells in reader:
-            if len(cells) == width:
-                if cells[0].strip() == self.columns[0] and [cell.strip() for cell in cells] == self.columns:
-                    continue
+    def rows(self, columns: Iterable[str]) -> Iterator[Sequence[str]]:
+        """Every row as wide as the header, its cells up to the last of `columns`; repeated headers are passed over.
+
+        A row without quotes is split no further than needed: that is most of the time a large file takes.
+        """
+        width, upto = len(self.columns), max(map(self.columns.index, columns)) + 1
+        header, whole = self.columns[:upto], True
+        rest = lines.lines(self.path)
+        for line in rest:
+            if '"' in line:
+                cells = next(csv.reader(chain([line], rest), delimiter=self.delimiter))
+                whole = len(cells) == width
+            else:
+                whole = line.count(self.delimiter) + 1 == width
+                cells = line.split(self.delimiter, upto)
+            if whole and not (cells[0].strip() == header[0] and [cell.strip() for cell in cells[:upto]] == header):
                 self.counted += 1
                 yield cells
-            elif cells:
+            elif not whole and line:
                 self.skipped += 1
-                complete = False
-                continue
-            complete = True
-        if not complete and not self._ends_with_newline:
+        if not whole and not lines.ends_whole(self.path):
             self.torn = True
             self.skipped -= 1
 
@@ -80,12 +85,6 @@ class Table:
         if self.skipped:
             found.append(f"{self.skipped:,} rows do not have the header's {len(self.columns)} cells and were left out")
         return found
-
-    def _lines(self) -> Iterator[str]:
-        self._ends_with_newline = True
-        for line in lines.lines(self.path):
-            self._ends_with_newline = line.endswith(("\n", "\r"))
-            yield line
 
 
 def _cells(line: list[str], delimiter: str) -> list[str]:

@@ -35,7 +35,7 @@ def load(path: Path, wanted: Wanted) -> Source:
     }
     metric = names.choose_metric([metric for _, metric in curves.values()], wanted.metric, path)
     series = {index: Series() for index, (_, one) in curves.items() if one == metric}
-    for cells in table.rows():
+    for cells in table.rows(table.columns):
         where = float(table.counted) if step_at is None else table.number(cells[step_at])
         if where is None:
             continue
