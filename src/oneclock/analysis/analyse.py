@@ -17,7 +17,7 @@ from oneclock.analysis.bootstrap import DRAWS, resample
 from oneclock.analysis.horizons import budget_of, horizons_of
 from oneclock.analysis.losses import losses_of, relative_gaps
 from oneclock.analysis.outcome import experiment_results
-from oneclock.analysis.table import Study, Sweep
+from oneclock.analysis.study import Study, Sweep
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
 from oneclock.rule import REFRESHES, Fixed, Power, Refresh
 

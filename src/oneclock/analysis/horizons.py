@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from oneclock.analysis.table import Sweep, Trial
+from oneclock.analysis.study import Sweep, Trial
 from oneclock.analysis.values import Horizons, HorizonSource
 from oneclock.horizon import Convention, Curve, early_stop, one_digit
 

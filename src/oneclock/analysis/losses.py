@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oneclock.analysis.table import Sweep, Trial
+from oneclock.analysis.study import Sweep, Trial
 from oneclock.rule import Rule
 
 TARGET = 1.01

@@ -12,7 +12,7 @@ from oneclock.analysis.arena import Ground
 from oneclock.analysis.bootstrap import arm_interval, gap_intervals, noise_floors
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.losses import TARGET, error_bars, losses_of, relative_gaps, rule_betas, time_to_target
-from oneclock.analysis.table import Sweep, Trial
+from oneclock.analysis.study import Sweep, Trial
 from oneclock.analysis.values import (
     ArmPoint,
     BetaPoint,

@@ -11,7 +11,7 @@ from oneclock.analysis.arena import Ground
 from oneclock.analysis.horizons import horizon_of
 from oneclock.analysis.losses import picks, project
 from oneclock.analysis.risk import NEAR, figures
-from oneclock.analysis.table import Sweep
+from oneclock.analysis.study import Sweep
 from oneclock.analysis.values import ConventionRow, NoiseFigure, NoiseRisk, NoiseRow, Stability
 from oneclock.horizon import CONVENTIONS
 from oneclock.rule import Refresh, nearest_beta, stability_interval

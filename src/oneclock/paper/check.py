@@ -13,7 +13,7 @@ from typing import Literal
 from oneclock.analysis.analyse import analyse, ground_of
 from oneclock.analysis.horizons import horizons_of
 from oneclock.analysis.robustness import noise_study
-from oneclock.analysis.table import Study
+from oneclock.analysis.study import Study
 from oneclock.analysis.tables import FIVE, Table
 from oneclock.analysis.values import Analysis, NoiseRow, RuleRow
 from oneclock.paper.published import FIXED, names, printed, recovered, recovered_study

@@ -12,7 +12,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from oneclock.analysis.table import SPLITS, Study, Sweep, read, study_of
+from oneclock.analysis.study import SPLITS, Study, Sweep
+from oneclock.analysis.table import read, study_of
 from oneclock.experiments.published import PUBLISHED
 from oneclock.paper.published import DEVELOPMENT, experiment_columns, horizons, names, printed
 from oneclock.rule import GRID, nearest_beta

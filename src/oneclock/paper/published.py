@@ -14,7 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from oneclock.analysis.table import Study, study_of
+from oneclock.analysis.study import Study
+from oneclock.analysis.table import study_of
 from oneclock.experiments.published import PUBLISHED
 
 FIXED = 0.94377

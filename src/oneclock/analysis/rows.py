@@ -1,0 +1,192 @@
+"""The columns of a long table, checked: every refusal names its row. Rows count from 1 below the header."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oneclock.analysis.study import SPLITS, Sweep, Trial, missing_from
+from oneclock.horizon import Curve
+
+_SPELLINGS = {**{split: split for split in SPLITS}, "dev": "development", "held-out": "heldout"}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The checked columns, as arrays of one length; `experiment` is an index into `names`; absent values are NaN."""
+
+    names: tuple[str, ...]
+    experiment: np.ndarray
+    split: np.ndarray
+    budget: np.ndarray
+    t_es: np.ndarray
+    beta: np.ndarray
+    beta2: np.ndarray
+    seed: np.ndarray
+    step: np.ndarray
+    val: np.ndarray
+    train: np.ndarray
+    curves: bool
+
+    @classmethod
+    def checked(cls, columns: Mapping[str, Sequence[Any]]) -> Rows:
+        curves = _has_curves(columns)
+        count = len(columns["experiment"])
+        if not count:
+            raise ValueError("the table has no rows")
+
+        def numbers(name: str, fallback: float = math.nan) -> np.ndarray:
+            return _numbers(columns[name], name) if name in columns else np.full(count, fallback)
+
+        texts = [_text(value) for value in columns["experiment"]]
+        _refuse(np.array([not text for text in texts]), "has no experiment; name one")
+        names, experiment = np.unique(np.array(texts), return_inverse=True)
+        beta, beta2, seed = numbers("beta"), numbers("beta2"), numbers("seed", 1)
+        _refuse(np.isnan(beta), "has no beta; give one in [0, 1)")
+        beta2 = np.where(np.isnan(beta2), beta, beta2)
+        for values in (beta, beta2):
+            _refuse(~((values >= 0) & (values < 1)), "has a beta outside [0, 1)", values)
+        _refuse(seed != np.floor(seed), "has a seed that is not a whole number", seed)
+        budget, t_es = numbers("budget"), numbers("t_es")
+        for name, values in (("budget", budget), ("t_es", t_es)):
+            _refuse((values <= 0) | np.isinf(values), f"has a {name} that is not a finite number above 0", values)
+        step = numbers("step") if curves else np.zeros(count)
+        _refuse(~(step >= 0) | np.isinf(step), "has no step, or one below 0", step)
+        val, train = ("val_loss", "train_loss") if curves else ("min_val_loss", "min_train_loss")
+        rows = cls(
+            names=tuple(names.tolist()),
+            experiment=experiment.reshape(-1),
+            split=_splits(columns.get("split"), count),
+            budget=budget,
+            t_es=t_es,
+            beta=beta,
+            beta2=beta2,
+            seed=seed,
+            step=step,
+            val=numbers(val),
+            train=numbers(train),
+            curves=curves,
+        )
+        rows._refuse_duplicates()
+        return rows
+
+    def _refuse_duplicates(self) -> None:
+        key = np.stack([self.experiment.astype(float), self.beta, self.beta2, self.seed, self.step], axis=1)
+        _, first, index = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        again = np.flatnonzero(first[index.reshape(-1)] != np.arange(len(key)))
+        if len(again):
+            row, before = int(again[0]), int(first[index.reshape(-1)[again[0]]])
+            what = f"{self.names[self.experiment[row]]}, beta {self.beta[row]:g}, seed {self.seed[row]:g}"
+            at = f", step {self.step[row]:g}" if self.curves else ""
+            raise ValueError(f"row {row + 1} repeats row {before + 1} ({what}{at}); keep one of them")
+
+    def trial(self, rows: np.ndarray) -> Trial:
+        """One run from its rows, which are in the order of their steps."""
+        first = rows[0]
+        beta, beta2 = float(self.beta[first]), float(self.beta2[first])
+        return Trial(
+            beta=beta,
+            beta2=None if beta2 == beta else beta2,
+            seed=int(self.seed[first]),
+            val=self._curve(self.val, rows, keep_nan=True),
+            train=self._curve(self.train, rows, keep_nan=False),
+            min_val_loss=_smallest(self.val[rows]),
+            min_train_loss=_smallest(self.train[rows]),
+        )
+
+    def _curve(self, losses: np.ndarray, rows: np.ndarray, keep_nan: bool) -> Curve | None:
+        """A NaN validation loss stands in the curve; a NaN training loss was not measured at that step."""
+        if not self.curves or _smallest(losses[rows]) is None:
+            return None
+        kept = rows if keep_nan else rows[~np.isnan(losses[rows])]
+        return Curve([_whole(step) for step in self.step[kept].tolist()], losses[kept].tolist())
+
+    def sweep(self, code: int, trials: list[Trial]) -> Sweep:
+        """One experiment from its runs; what must be one value for all its rows is checked here."""
+        rows = np.flatnonzero(self.experiment == code)
+        name = self.names[code]
+        return Sweep(
+            name=name,
+            split=str(self._one("split", self.split, rows)),
+            budget=_known(self._one("budget", self.budget, rows)),
+            t_es=_known(self._one("t_es", self.t_es, rows)),
+            tied=tuple(trial for trial in trials if trial.beta2 is None),
+            untied=tuple(trial for trial in trials if trial.beta2 is not None),
+            missing=tuple(missing_from(name, trials)),
+        )
+
+    def _one(self, column: str, values: np.ndarray, rows: np.ndarray) -> Any:
+        first = values[rows[0]]
+        other = rows[(values[rows] != first) & ~((values[rows] != values[rows]) & (first != first))]
+        if len(other):
+            row = int(other.min())
+            raise ValueError(
+                f"row {row + 1} has {column} {values[row]} where row {rows[0] + 1} of the same experiment "
+                f"({self.names[self.experiment[row]]}) has {first}; an experiment has one"
+            )
+        return first
+
+
+def _has_curves(columns: Mapping[str, Sequence[Any]]) -> bool:
+    """True for a table of evaluations, False for one of minima; anything between is refused."""
+    for name in ("experiment", "beta"):
+        if name not in columns:
+            raise ValueError(f"the table has no column {name!r}; it has {', '.join(map(str, columns)) or 'none'}")
+    curves = "val_loss" in columns
+    if curves == ("min_val_loss" in columns):
+        both = "both val_loss and min_val_loss; keep one" if curves else "neither val_loss nor min_val_loss; give one"
+        raise ValueError(f"the table has {both}")
+    if curves and "step" not in columns:
+        raise ValueError("the table has val_loss but no column 'step'; give the step of each evaluation")
+    return curves
+
+
+def _numbers(values: Sequence[Any], name: str) -> np.ndarray:
+    if isinstance(values, np.ndarray) and values.dtype.kind in "if":
+        return values.astype(float)
+    row = 0
+    try:
+        result = np.empty(len(values))
+        for row, value in enumerate(values):
+            result[row] = math.nan if value is None or value == "" else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"row {row + 1} has {name} {values[row]!r}, which is not a number") from None
+    return result
+
+
+def _splits(values: Sequence[Any] | None, count: int) -> np.ndarray:
+    if values is None:
+        return np.full(count, SPLITS[0])
+    for row, value in enumerate(values):
+        if _text(value).lower() not in _SPELLINGS:
+            raise ValueError(f"row {row + 1} has split {value!r}; it is 'development' or 'heldout'")
+    return np.array([_SPELLINGS[_text(value).lower()] for value in values])
+
+
+def _refuse(wrong: np.ndarray, problem: str, values: np.ndarray | None = None) -> None:
+    """Raise for the first wrong row."""
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        shown = "" if values is None else f" ({values[row]:g})"
+        raise ValueError(f"row {row + 1} {problem}{shown}")
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or value != value else str(value).strip()
+
+
+def _smallest(losses: np.ndarray) -> float | None:
+    finite = losses[np.isfinite(losses)]
+    return float(finite.min()) if len(finite) else None
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else _whole(float(value))
+
+
+def _whole(value: float) -> float:
+    return int(value) if value.is_integer() else value

@@ -1,0 +1,75 @@
+"""What the analysis starts from: a study of sweeps of runs. `table` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from oneclock.horizon import Curve
+from oneclock.rule import GRID
+
+SPLITS = ("development", "heldout")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run: its curves where they are known, its smallest finite losses (None where there is none)."""
+
+    beta: float
+    beta2: float | None
+    seed: int
+    val: Curve | None
+    train: Curve | None
+    min_val_loss: float | None
+    min_train_loss: float | None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One experiment: runs of several betas and seeds; `tied` by beta and seed, `untied` baselines beside them."""
+
+    name: str
+    split: str
+    budget: float | None
+    t_es: float | None
+    tied: tuple[Trial, ...]
+    untied: tuple[Trial, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def betas(self) -> tuple[float, ...]:
+        """The tied betas that were swept, ascending."""
+        return tuple(sorted({trial.beta for trial in self.tied}))
+
+
+@dataclass(frozen=True)
+class Study:
+    """Sweeps, development first, each in the order of their names; `missing` says in words what was left out."""
+
+    sweeps: tuple[Sweep, ...]
+    missing: tuple[str, ...] = ()
+
+
+def missing_from(name: str, trials: list[Trial]) -> Iterator[str]:
+    """What the runs of one experiment lack, one sentence each."""
+    for trial in trials:
+        if trial.min_val_loss is None:
+            beta2 = "" if trial.beta2 is None else f"/{trial.beta2:g}"
+            yield f"{name}: beta {trial.beta:g}{beta2}, seed {trial.seed} has no finite validation loss"
+    seeds: dict[float, int] = {}
+    for trial in trials:
+        if trial.beta2 is None and trial.min_val_loss is not None:
+            seeds[trial.beta] = seeds.get(trial.beta, 0) + 1
+    if len(seeds) == 1:
+        yield f"{name}: one beta was swept; its gap is 0 whatever it is"
+    if seeds and max(seeds.values()) == 1:
+        yield f"{name}: one seed per beta; its gaps have no interval"
+    elif single := [beta for beta, count in seeds.items() if count == 1]:
+        yield f"{name}: one seed at beta {_listed(single)}"
+    swept = {trial.beta for trial in trials if trial.beta2 is None}
+    if swept & set(GRID) and (absent := [beta for beta in GRID if beta not in swept]):
+        yield f"{name}: not swept at beta {_listed(absent)} of the paper's grid"
+
+
+def _listed(betas: Sequence[float]) -> str:
+    return ", ".join(f"{beta:g}" for beta in betas)
