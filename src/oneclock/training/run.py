@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -133,12 +134,17 @@ def _accelerator(path: Path, log_with: str | None) -> Accelerator:
         raise ValueError(f"there is no tracker {log_with!r}; choose among {', '.join(TRACKERS)}")
     if log_with is not None and importlib.util.find_spec(log_with) is None:
         raise ImportError(f"pip install {log_with}")
-    bf16 = PartialState().device.type == "cuda" and torch.cuda.is_bf16_supported()
+    launched = int(os.environ.get("WORLD_SIZE", "1"))
+    cpu = launched > 1 and not torch.cuda.is_available()  # or accelerate takes each of the processes for a single one
+    bf16 = PartialState(cpu=cpu).device.type == "cuda" and torch.cuda.is_bf16_supported()
     accelerator = Accelerator(
+        cpu=cpu,
         mixed_precision="bf16" if bf16 else "no",
         log_with=log_with,
         project_config=ProjectConfiguration(project_dir=str(path), logging_dir=str(path / "logs")),
     )
+    if accelerator.num_processes != launched:
+        raise ValueError(f"{launched} processes were launched, and accelerate sees {accelerator.num_processes}")
     if accelerator.distributed_type not in (DistributedType.NO, *_replicas(DistributedType)):
         raise ValueError(
             f"{accelerator.distributed_type.value} splits the model, and these models need one copy per process: "
