@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, experiments, paper, retry, status, sweep, train
+from oneclock.cli import advise, analyse, beta, experiments, paper, report, retry, status, sweep, train
 
 app = typer.Typer(
     name="oneclock",
@@ -25,6 +25,7 @@ app.command("status")(status.command)
 app.command("retry")(retry.command)
 app.command("analyse")(analyse.command)
 app.command("paper")(paper.command)
+app.command("report")(report.command)
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
 _UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

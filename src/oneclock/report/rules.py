@@ -54,7 +54,7 @@ def gaps_figure(analysis: Analysis) -> Figure:
     series += [*_means(rows)]
     chart = Chart(
         title="",
-        x=gap_axis("gap to the best beta of each experiment, %", largest),
+        x=gap_axis("gap to the best beta, %", largest),
         y=named_axis("", [_rule_label(row) for row in rows]),
         series=tuple(line for line in series if line.x),
         lines=(Line(gap_place(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
@@ -123,6 +123,7 @@ def refresh_figure(analysis: Analysis) -> Figure:
     low, high = min(*horizons, *CALIBRATED) / 2, max(*horizons, *CALIBRATED) * 2
     refreshes = analysis.summary.refreshes
     ends = (low, high)
+    calibrated = [math.log10(bound) for bound in CALIBRATED]
     series = [_refresh_line(f"refresh rule, R₀ = {refreshes:g}", lambda _: refreshes, ends, "c1", "solid")]
     fixed = {beta for beta in analysis.summary.fixed.betas if beta is not None} | {0.9, 0.99, 0.999}
     for place, beta in enumerate(sorted(fixed)):
@@ -143,7 +144,7 @@ def refresh_figure(analysis: Analysis) -> Figure:
         x=log_axis("horizon T, steps", low, high),
         y=log_axis("refresh count R = (1 - β) T", 10 ** min(counts) * 0.8, 10 ** max(counts) * 1.25),
         series=tuple(series),
-        spans=(Span(*(math.log10(bound) for bound in CALIBRATED), palette.QUIET, "horizons the evidence covers"),),
+        spans=(Span(calibrated[0], calibrated[1], palette.QUIET, "horizons the evidence covers"),),
     )
     caption = (
         "How often the memory is renewed in training. The refresh rule is flat; a fixed beta renews more the longer "

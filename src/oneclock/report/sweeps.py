@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import quantiles
 
@@ -35,27 +35,41 @@ def sweep_figures(analysis: Analysis, losses_known: bool = True) -> list[Figure]
         members = [result for result in analysis.experiments if result.split == split]
         if not members:
             continue
-        charts = tuple(sweep_chart(result, analysis.summary.refreshes, losses_known) for result in members)
-        quantity = "Smallest validation loss, mean over seeds," if losses_known else "Gap to the best beta, in percent,"
+        refreshes, betas = analysis.summary.refreshes, all_betas(analysis)
+        charts = tuple(sweep_chart(result, refreshes, betas, losses_known) for result in members)
+        quantity = (
+            "Smallest validation loss at each swept beta, mean over seeds; the band is their spread."
+            if losses_known
+            else "Gap to the best beta, in percent, at each beta for which it is known."
+        )
         caption = (
-            f"{quantity} at each swept beta. The band is the spread over seeds, the star the best beta, the diamond "
-            "the refresh rule's choice; shaded are the betas, and so the horizons, for which that choice stays."
+            f"{quantity} The star is the best beta, the diamond the refresh rule's choice; shaded are the betas, and "
+            "so the horizons, for which that choice stays."
         )
         figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
     return figures
 
 
-def sweep_chart(result: ExperimentResult, refreshes: float, losses_known: bool = True) -> Chart:
-    """L(beta), or the gap, of one experiment with its oracle, the rule's choice and the stretch where it stays."""
+def all_betas(analysis: Analysis) -> list[float]:
+    """Every beta that some experiment swept: the axis that all panels share."""
+    return sorted({point.beta for result in analysis.experiments for point in result.gaps})
+
+
+def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[float], losses_known: bool = True) -> Chart:
+    """L(beta), or the gap, of one experiment with its oracle, the rule's choice and the stretch where it stays.
+
+    The axis reaches over `betas`, so that panels can be compared.
+    """
     points = [point for point in result.gaps if math.isfinite(point.loss)]
-    x = memory_axis(point.beta for point in result.gaps)
+    x = memory_axis(betas)
     heights = {point.beta: point.loss if losses_known else 100 * point.gap for point in points}
     low, high = _bounds(points, losses_known)
     marked = [_marked("best beta (oracle)", result.oracle_beta, heights, palette.ORACLE, "star", points)]
     if result.selected_beta in heights:
         marked.append(_marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points))
+    name = "mean over seeds" if losses_known else "gap"
     curve = Series(
-        name="mean over seeds",
+        name=name,
         x=tuple(memory_place(point.beta) for point in points),
         y=tuple(heights.values()),
         color=palette.CURVE,
@@ -63,7 +77,7 @@ def sweep_chart(result: ExperimentResult, refreshes: float, losses_known: bool =
         low=low,
         high=high,
         texts=tuple(point_words(point, losses_known) for point in points),
-        group="mean over seeds",
+        group=name,
     )
     label = "smallest validation loss" if losses_known else "gap to the best beta, %"
     arms = tuple(_arms(result, losses_known))

@@ -37,9 +37,7 @@ _LATEX = {
     "\u2081": r"\textsubscript{1}",
     "\u2082": r"\textsubscript{2}",
 }
-_GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta kappa mu nu xi pi rho sigma tau phi chi psi omega".split()
-)
+_GREEK = re.compile("alpha|beta|gamma|delta|epsilon|zeta|eta|theta|kappa|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega")
 _ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u0327": "c "}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&-])")
 
@@ -164,7 +162,7 @@ def _latex_character(character: str) -> str:
     if " " <= character <= "~":
         return character
     greek = unicodedata.name(character, "").removeprefix("GREEK SMALL LETTER ").lower()
-    if greek in _GREEK:
+    if _GREEK.fullmatch(greek):
         return rf"\(\{greek}\)"
     parts = unicodedata.normalize("NFD", character)
     if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:

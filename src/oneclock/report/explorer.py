@@ -1,0 +1,133 @@
+"""The page's slider, worked out beforehand: for every horizon it can stop at, the rule's beta and what that costs.
+
+The page only looks up: each number it shows was computed and printed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from oneclock.analysis.table import Study
+from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
+from oneclock.report.chart import Axis, Chart, memory_axis, memory_place
+from oneclock.report.sweeps import all_betas, curve_chart, interval_words, percent, sweep_chart
+from oneclock.rule import CALIBRATED, nearest_beta, refresh_beta, stability_interval
+
+STOPS = 181
+"""Horizons the slider can stop at, beside those of the experiments."""
+
+REACH = 1000
+"""The longest of them, in units of R0: the rule is then at the last beta of the grid."""
+
+
+def explorer(study: Study, analysis: Analysis, losses_known: bool = True, grid: Sequence[float] = ()) -> dict[str, Any]:
+    """Everything the explorer of a page shows, as plain data. The rule picks among the swept betas and `grid`."""
+    refreshes = analysis.summary.refreshes
+    stops = horizons(refreshes, [result.horizons.used for result in analysis.experiments])
+    sweeps = {sweep.name: sweep for sweep in study.sweeps}
+    axis = sorted({*all_betas(analysis), *grid})
+    return {
+        "stops": [_stop(horizon, refreshes) for horizon in stops],
+        "experiments": [
+            {
+                "name": result.name,
+                "sweep": chart_data(sweep_chart(result, refreshes, axis, losses_known)),
+                "curves": chart_data(curve_chart(sweeps[result.name], result)),
+                "points": _points(result, grid, refreshes, memory_axis(axis), losses_known),
+                "choices": choices(_betas(result, grid), stops, refreshes),
+                "start": min(range(len(stops)), key=lambda i: abs(stops[i] - result.horizons.used)),
+            }
+            for result in analysis.experiments
+        ],
+    }
+
+
+def horizons(refreshes: float, used: Sequence[float]) -> list[float]:
+    """The horizons the slider can stop at, ascending: evenly apart by ratio, three digits each, and those in `used`.
+
+    >>> horizons(1000, [20_500])[:3], 20_500 in horizons(1000, [20_500])
+    ([1040.0, 1080.0, 1120.0], True)
+    """
+    ratio = REACH ** (1 / STOPS)
+    even = {float(f"{refreshes * ratio**step:.3g}") for step in range(1, STOPS + 1)}
+    return sorted({*even, *(float(horizon) for horizon in used)})
+
+
+def choices(betas: Sequence[float], stops: Sequence[float], refreshes: float) -> list[int | None]:
+    """For each horizon, which of the betas the rule picks; None where it has none.
+
+    >>> choices([0.9, 0.99], [1000, 10_000, 1_000_000], 1000)
+    [None, 0, 1]
+    """
+    return [
+        betas.index(nearest_beta(refresh_beta(stop, refreshes), betas)) if stop > refreshes else None for stop in stops
+    ]
+
+
+def chart_data(chart: Chart | None) -> dict[str, Any] | None:
+    """A chart as the page reads it: curves to six digits, absent things left out."""
+    if chart is None:
+        return None
+    return {
+        "title": chart.title,
+        "x": vars(chart.x),
+        "y": vars(chart.y),
+        "series": [
+            {name: _short(value) for name, value in vars(series).items() if value not in ("", ())}
+            for series in chart.series
+        ],
+        "spans": [vars(span) for span in chart.spans],
+        "lines": [vars(line) for line in chart.lines],
+    }
+
+
+def _stop(horizon: float, refreshes: float) -> dict[str, Any]:
+    """One stop of the slider in words."""
+    shown = {"steps": f"{horizon:,.10g}", "inside": CALIBRATED[0] <= horizon <= CALIBRATED[1]}
+    if horizon <= refreshes:
+        return shown
+    return shown | {"beta": f"{refresh_beta(horizon, refreshes):.5g}", "memory": f"{horizon / refreshes:,.4g}"}
+
+
+def _betas(result: ExperimentResult, grid: Sequence[float]) -> list[float]:
+    return sorted({*(point.beta for point in result.gaps), *grid})
+
+
+def _points(
+    result: ExperimentResult, grid: Sequence[float], refreshes: float, axis: Axis, losses_known: bool
+) -> list[dict[str, Any]]:
+    """Every beta the rule may pick: where it is drawn, what it costs, and the horizons that lead to it."""
+    betas = _betas(result, grid)
+    known = {point.beta: point for point in result.gaps}
+    found = []
+    for beta in betas:
+        lower, upper = stability_interval(beta, refreshes, betas)
+        reach = {
+            "from": f"{max(lower, refreshes):,.0f}",
+            "to": f"{upper:,.0f}" if math.isfinite(upper) else None,
+            "low": max(math.log10(lower / refreshes), axis.low) if lower > refreshes else axis.low,
+            "high": min(math.log10(upper / refreshes), axis.high) if math.isfinite(upper) else axis.high,
+        }
+        found.append({"beta": f"{beta:g}", "x": memory_place(beta), **_cost(known.get(beta), losses_known), **reach})
+    return found
+
+
+def _cost(point: BetaPoint | None, losses_known: bool) -> dict[str, Any]:
+    """What a beta costs, as printed; `y` is None where that is not known."""
+    if point is None or not math.isfinite(point.loss):
+        return {"y": None, "loss": None, "gap": "not known" if point is None else "no finite loss", "interval": ""}
+    return {
+        "y": point.loss if losses_known else 100 * point.gap,
+        "loss": f"{point.loss:.5g}" if losses_known else None,
+        "gap": percent(point.gap),
+        "interval": interval_words(point.interval).strip(" ()"),
+    }
+
+
+def _short(value: Any) -> Any:
+    """Numbers to six digits: what a screen can show."""
+    if isinstance(value, tuple):
+        return [_short(item) for item in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value

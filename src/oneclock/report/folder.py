@@ -1,0 +1,120 @@
+"""A report on disk: the page, the tables, the figures and the data behind them, in one folder.
+
+DIR/report.html
+DIR/tables/NAME.csv .md .tex      the five tables of the paper, and more
+DIR/figures/NAME.png .svg .pdf
+DIR/data/runs.csv curves.csv analysis.json
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from oneclock.analysis import Analysis, Study, as_json
+from oneclock.analysis.tables import FIVE, Table, baselines, horizons, rules_side_by_side
+from oneclock.report import plot
+from oneclock.report import tables as rendering
+from oneclock.report.page import page, waiting_page
+from oneclock.report.rules import rule_figures
+from oneclock.report.subject import Subject
+from oneclock.report.sweeps import curve_figures, sweep_figures
+
+
+def tables_of(analysis: Analysis) -> list[Table]:
+    """The paper's five tables, then the horizons, the untied baselines and all rules, where there are any."""
+    made = (make(analysis) for make in (*FIVE, horizons, rules_side_by_side, baselines))
+    return [table for table in made if table.rows]
+
+
+def write(subject: Subject, out: Path, command: str, reload_seconds: int | None = None) -> Path:
+    """Write the whole report below `out`; the path of its page. While it reloads, the printed figures are left out."""
+    analysis = subject.analysis
+    tables = tables_of(analysis)
+    figures = [*sweep_figures(analysis, subject.losses_known), *rule_figures(analysis)]
+    curves = list(curve_figures(subject.study, analysis))
+    out.mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        rendering.save(table, out / "tables")
+    _write_data(subject, out / "data")
+    if reload_seconds is None:
+        plot.saved([*figures, *curves], out / "figures")
+    return _moved(out / "report.html", page(subject, tables, figures, curves, command, reload_seconds))
+
+
+def watch(
+    read: Callable[[], Subject],
+    done: Callable[[], bool],
+    title: str,
+    out: Path,
+    command: str,
+    seconds: int,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Write the report again every `seconds` until `done`, then once more with its figures; the path of the page."""
+    while not done():
+        try:
+            subject = read()
+        except ValueError as error:
+            out.mkdir(parents=True, exist_ok=True)
+            _moved(out / "report.html", waiting_page(title, str(error), command, seconds))
+            tell(str(error))
+        else:
+            write(subject, out, command, reload_seconds=seconds)
+            tell(subject.progress or "all runs so far have finished")
+        time.sleep(seconds)
+    return write(read(), out, command)
+
+
+def _write_data(subject: Subject, folder: Path) -> None:
+    """Every run, every evaluation, and the analysis: the numbers behind the figures, at full precision."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_csv(folder / "runs.csv", _RUN_COLUMNS, _runs(subject.study, subject.analysis))
+    _write_csv(folder / "curves.csv", _CURVE_COLUMNS, _evaluations(subject.study))
+    text = json.dumps(as_json(subject.analysis), indent=1, allow_nan=False)
+    (folder / "analysis.json").write_text(text + "\n", encoding="utf-8")
+
+
+_RUN_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed", "min_val_loss", "min_train_loss")
+_CURVE_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
+
+
+def _runs(study: Study, analysis: Analysis) -> Iterator[Sequence[Any]]:
+    used = {result.name: result.horizons.used for result in analysis.experiments}
+    for sweep in study.sweeps:
+        for trial in (*sweep.tied, *sweep.untied):
+            head = (sweep.name, sweep.split, sweep.budget, used[sweep.name], trial.beta, trial.beta2, trial.seed)
+            yield (*head, trial.min_val_loss, trial.min_train_loss)
+
+
+def _evaluations(study: Study) -> Iterator[Sequence[Any]]:
+    for sweep in study.sweeps:
+        for trial in (*sweep.tied, *sweep.untied):
+            head = (sweep.name, sweep.split, sweep.budget, sweep.t_es, trial.beta, trial.beta2, trial.seed)
+            losses: dict[float, list[float | None]] = {}
+            for place, curve in enumerate((trial.val, trial.train)):
+                if curve is not None:
+                    for step, loss in zip(curve.steps, curve.losses, strict=True):
+                        losses.setdefault(step, [None, None])[place] = loss
+            for step in sorted(losses):
+                yield (*head, step, *losses[step])
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _moved(path: Path, text: str) -> Path:
+    """Write aside, then move: a browser that reloads sees a whole page."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, path)
+    return path

@@ -1,0 +1,138 @@
+"""The page: one HTML file that opens from disk with no network. Words first, then plots, tables, and how it was made.
+
+The plots are drawn by the page's own script from the same chart values as the printed figures. Everything that comes
+from the data is escaped by the template, and a content security policy lets no other script run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+from oneclock.analysis.tables import Table
+from oneclock.report import words
+from oneclock.report.chart import Figure
+from oneclock.report.explorer import chart_data, explorer
+from oneclock.report.palette import colours
+from oneclock.report.plot import FORMATS
+from oneclock.report.subject import Subject
+from oneclock.report.tables import cells, numeric_columns
+
+DATA_FILES = (("runs.csv", "every run"), ("curves.csv", "every evaluation"), ("analysis.json", "the whole analysis"))
+
+
+def page(
+    subject: Subject,
+    tables: Sequence[Table],
+    figures: Sequence[Figure],
+    curves: Sequence[Figure],
+    command: str,
+    reload_seconds: int | None = None,
+) -> str:
+    """The page of a subject. `figures` are drawn on it; `curves` are only linked to, for the explorer draws them.
+
+    With `reload_seconds` it reloads itself, and links to no figures: they are drawn when the study is done.
+    """
+    analysis = subject.analysis
+    shown = explorer(subject.study, analysis, subject.losses_known, subject.grid)
+    return _rendered(
+        subject=subject,
+        command=command,
+        reload_seconds=reload_seconds,
+        refreshes=f"{analysis.summary.refreshes:g}",
+        experiments=[
+            {
+                "name": result.name,
+                "heldout": result.split == "heldout",
+                "which": words.which(result),
+                "why": words.why(result, analysis.summary.refreshes),
+            }
+            for result in analysis.experiments
+        ],
+        sure=list(words.how_sure(analysis)),
+        calibration=analysis.calibration.verdict,
+        missing=analysis.missing,
+        figures=figures,
+        files=reload_seconds is None,
+        curve_names=[(figure.name, figure.title.partition(": ")[2]) for figure in curves],
+        tables=[_table(table) for table in tables],
+        last_stop=len(shown["stops"]) - 1,
+        data={
+            "explorer": shown,
+            "figures": [[chart_data(chart) for chart in figure.charts] for figure in figures],
+            "reload_seconds": reload_seconds,
+        },
+    )
+
+
+def waiting_page(title: str, reason: str, command: str, reload_seconds: int) -> str:
+    """The page of a study that has nothing to show yet: says so, and reloads itself."""
+    return _rendered(
+        subject={"title": title},
+        command=command,
+        reload_seconds=reload_seconds,
+        experiments=[],
+        empty=f"Nothing to show yet: {reason}.",
+        data={"reload_seconds": reload_seconds},
+    )
+
+
+def _rendered(**values: Any) -> str:
+    try:
+        from jinja2 import Environment, PackageLoader
+    except ImportError:
+        raise ImportError("the report needs jinja2; pip install 'oneclock[report]'") from None
+    from markupsafe import Markup
+
+    folder = files("oneclock.report") / "page"
+    script = (folder / "page.js").read_text(encoding="utf-8")
+    environment = Environment(
+        loader=PackageLoader("oneclock.report", "page"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return environment.get_template("report.html").render(
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=Markup((folder / "page.css").read_text(encoding="utf-8")),
+        light=colours(),
+        dark=colours(dark=True),
+        version=version("oneclock"),
+        python=platform.python_version(),
+        formats=FORMATS,
+        data_files=DATA_FILES,
+        **values,
+    )
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """A table as the template reads it; `value` is what a column is sorted by, None where it is not known."""
+    numeric = numeric_columns(table)
+    groups = [(group, len(list(members))) for group, members in groupby(table.columns, key=lambda column: column.group)]
+    return {
+        "name": table.name,
+        "title": table.title,
+        "notes": table.notes,
+        "groups": groups if any(group for group, _ in groups) else [],
+        "columns": [(column.title, number) for column, number in zip(table.columns, numeric, strict=True)],
+        "rows": [
+            {
+                "rule": row in table.rules_after,
+                "cells": [
+                    {
+                        "text": text,
+                        "value": table.rows[row][column],
+                        "numeric": numeric[column],
+                        "best": (row, column) in table.best,
+                    }
+                    for column, text in enumerate(texts)
+                ],
+            }
+            for row, texts in enumerate(cells(table))
+        ],
+    }

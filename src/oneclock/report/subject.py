@@ -1,0 +1,84 @@
+"""What a report is about: a study, its analysis, and where both come from."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oneclock import records
+from oneclock.analysis import Analysis, Study, analyse, read
+from oneclock.rule import GRID, REFRESHES
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A title, the data and what they say.
+
+    Without `losses_known` the losses stand for gaps alone, and gaps are drawn; `grid` holds betas that the rule may
+    pick although nothing is known of them. `environments` are those the runs
+    recorded, each with how many runs did; `progress` says how far an unfinished study is.
+    """
+
+    title: str
+    study: Study
+    analysis: Analysis
+    losses_known: bool = True
+    grid: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+    progress: str = ""
+    environments: tuple[tuple[Mapping[str, Any], int], ...] = ()
+
+
+def subject_of(source: Path, refreshes: float = REFRESHES) -> Subject:
+    """A study's folder, or a CSV or Parquet table of runs, analysed with the refresh rule of `refreshes`."""
+    study = read(source)
+    runs = list(records.runs_of(source)) if source.is_dir() else []
+    return Subject(
+        title=source.resolve().name if source.is_dir() else source.stem,
+        study=study,
+        analysis=analyse(study, refreshes),
+        progress=progress_of(runs),
+        environments=_environments(runs),
+    )
+
+
+def published() -> Subject:
+    """The paper's published figures, from its recovered gaps."""
+    from oneclock.paper.published import recovered_study
+
+    study = recovered_study()
+    return Subject(
+        title="Refresh-Scaling the Memory of Balanced Adam: the published data",
+        study=study,
+        analysis=analyse(study),
+        losses_known=False,
+        grid=GRID,
+        notes=(
+            "The paper prints gaps, not losses: the gaps drawn here were recovered from its tables by solving them "
+            "backwards. Of the 45 betas that a rule visits, 23 gaps are exact to the printed digits, 5 are bounds and "
+            "17 are one choice among several that fit; the other betas of the grid are not known.",
+        ),
+    )
+
+
+def progress_of(runs: Sequence[records.Run]) -> str:
+    """How the runs of a folder ended, in words; empty where all finished.
+
+    >>> progress_of([])
+    ''
+    """
+    results = [run.result for run in runs]
+    counts = Counter("unfinished" if result is None else result.status for result in results)
+    if counts["finished"] == len(runs):
+        return ""
+    parts = [f"{counts[kind]} {kind}" for kind in ("finished", "diverged", "failed", "unfinished") if counts[kind]]
+    return f"Of {len(runs)} runs so far: {', '.join(parts)}."
+
+
+def _environments(runs: Sequence[records.Run]) -> tuple[tuple[Mapping[str, Any], int], ...]:
+    counts = Counter(json.dumps(run.environment, sort_keys=True) for run in runs if run.environment)
+    return tuple((json.loads(text), count) for text, count in counts.most_common())
