@@ -116,12 +116,12 @@ class _Loop:
         self.runs: dict[int, Connection] = {}
         self.selector = selectors.DefaultSelector()
         self.selector.register(control, selectors.EVENT_READ)
-        self.woken, wake = socket.socketpair()
-        for end in (self.woken, wake):
+        self.woken, self.wake = socket.socketpair()
+        for end in (self.woken, self.wake):
             end.setblocking(False)
         self.selector.register(self.woken, selectors.EVENT_READ)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
 
     def forever(self) -> NoReturn:
         while True:
@@ -188,8 +188,9 @@ def _run(connection: Connection, request: bytes) -> NoReturn:
         _settle(job)
         message = execute(job)
     except BaseException as error:
-        traceback.print_exc()
         message = ("error", described(error))
+        with suppress(OSError):  # the disk may be what is wrong
+            traceback.print_exc()
     with suppress(OSError):
         connection.send(message)
     for stream in (sys.stdout, sys.stderr):
@@ -248,8 +249,9 @@ def _import(modules: list[str]) -> None:
 
 
 def _threads() -> int:
+    """Threads of this process that would be missing in a fork. jemalloc's (pyarrow has one) is made anew there."""
     with suppress(OSError):
-        return len(os.listdir("/proc/self/task"))
+        return sum("jemalloc" not in name.read_text() for name in Path("/proc/self/task").glob("*/comm"))
     return threading.active_count()
 
 

@@ -85,7 +85,8 @@ def _module_of(file: Path) -> ModuleType:
     """The module in a file, imported as a script's would be: its folder comes first on the path."""
     sys.path.insert(0, str(file.resolve().parent))
     spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -14,7 +14,7 @@ def status(study: Study) -> dict[str, Any]:
     """Runs, what is left per target, and who works on it: plain data."""
     owner = holder(study.path)
     rows = study.rows()
-    targets = {}
+    targets: dict[str, dict[str, Any]] = {}
     for target in study.targets:
         step = study.step(target)
         targets[target.name] = {

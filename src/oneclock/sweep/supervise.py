@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,10 +106,9 @@ class _Watch:
 def _claimed(path: Path) -> Claim:
     """The run's claim, once its last process has let go of it."""
     while True:
-        try:
+        with suppress(Held):
             return Claim.take(path)
-        except Held:
-            time.sleep(0.1)
+        time.sleep(0.1)
 
 
 def _death(code: int) -> str:

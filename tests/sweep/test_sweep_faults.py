@@ -1,0 +1,134 @@
+"""What befalls runs, with real processes: each ends as a clear status and the rest complete."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from oneclock.sweep import Study, run_sweep
+
+HERE = Path(__file__).parent
+TARGET = f"{HERE}/sweep_target.py"
+
+
+def by_beta(study):
+    return {row.beta: row for row in study.rows()}
+
+
+def test_every_trouble_ends_as_a_clear_status(tmp_path):
+    betas = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    study = run_sweep(
+        f"{TARGET}:troubled", 100, tmp_path / "study", protocol="grid", betas=betas, seeds=[1], jobs=2, retries=1,
+        timeout=10, quiet=True,
+    )  # fmt: skip
+    rows = by_beta(study)
+    assert {beta: row.state for beta, row in rows.items()} == {
+        **dict.fromkeys([0.1, 0.2, 0.4, 0.5, 0.6, 0.7], "failed"), 0.3: "diverged", 0.8: "finished", 0.9: "finished",
+    }  # fmt: skip
+    assert rows[0.1].reason == "KeyError: 'no such layer' (tried 2 times)"
+    assert "longer than 10 seconds" in rows[0.2].reason
+    assert "nan at step 40" in rows[0.3].reason
+    assert "exit code 1" in rows[0.4].reason
+    assert "segmentation fault" in rows[0.5].reason
+    assert "out-of-memory" in rows[0.6].reason
+    assert "File too large" in rows[0.7].reason
+    assert rows[0.8].step == rows[0.9].step == 100
+    output = tmp_path / "study" / "runs" / "sweep_target.troubled" / "beta-0.1-seed-1" / "output.log"
+    assert "in raises" in output.read_text()
+
+    # failed runs are final until asked for again; then they are tried again, and the others are left alone
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("study/runs/*/*/result.json")}
+    assert Study.read(study.path).forget_failed() == 6
+    again = run_sweep(
+        f"{TARGET}:train", 100, tmp_path / "other", name="x", betas=[0.9], seeds=[1], in_process=True, quiet=True
+    )
+    assert by_beta(again)[0.9].best_loss == rows[0.9].best_loss
+    left = {path for path in tmp_path.glob("study/runs/*/*/result.json")}
+    assert {path.parent.name for path in before} - {path.parent.name for path in left} == {
+        f"beta-{beta}-seed-1" for beta in (0.1, 0.2, 0.4, 0.5, 0.6, 0.7)
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "reason"),
+    [("silent", "failed", "logged no validation loss"), ("returns_nan", "diverged", "nan")],
+)
+def test_a_target_that_tells_nothing_or_nan(tmp_path, function, state, reason):
+    study = run_sweep(f"{TARGET}:{function}", 100, tmp_path / "s", betas=[0.9], seeds=[1], in_process=True, quiet=True)
+    (row,) = study.rows()
+    assert row.state == state
+    assert reason in row.reason
+
+
+@pytest.mark.parametrize("torn", ["result.json", "run.json", "curve.jsonl"])
+def test_a_torn_record_is_set_aside_and_run_anew(tmp_path, torn, capfd):
+    def sweep():
+        return run_sweep(
+            f"{TARGET}:train", 60, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True
+        )
+
+    whole = sweep().rows()
+    path = tmp_path / "s" / "runs" / "sweep_target.train" / "beta-0.9-seed-1" / torn
+    path.write_bytes(path.read_bytes()[:30].replace(b"\n", b" ") + b"\n")
+    assert [row.state for row in Study.read(tmp_path / "s").rows()] == (
+        ["finished", "finished"] if torn == "curve.jsonl" else ["finished", "torn"]
+    )
+    assert [(row.state, row.best_loss) for row in sweep().rows()] == [(row.state, row.best_loss) for row in whole]
+    assert "set aside" in capfd.readouterr().err
+    assert (tmp_path / "s" / "torn" / "sweep_target.train" / "beta-0.9-seed-1" / torn).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="mounting a small disk needs root")
+def test_a_full_disk_is_told_and_the_sweep_goes_on_once_there_is_room(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=False).returncode:
+        pytest.skip("this machine does not let us mount")
+    try:
+        line = [sys.executable, "-m", "oneclock", "sweep", f"{TARGET}:train", "--budget", "60", "--out", disk / "s"]
+        line += ["--betas", "0.5,0.9", "--seeds", "1", "--jobs", "1", "--retries", "0"]
+        (disk / "fill").write_bytes(b"x" * 200_000)
+        full = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert full.returncode in (1, 2), full.stderr
+        assert "No space left" in full.stdout + full.stderr
+        (disk / "fill").unlink()
+        subprocess.run([sys.executable, "-m", "oneclock", "retry", disk / "s", "--failed"], check=False)
+        then = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert then.returncode == 0, then.stdout + then.stderr
+        assert [row.state for row in Study.read(disk / "s").rows()] == ["finished", "finished"]
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
+    values = {"betas": [0.9], "seeds": [1], "in_process": True, "quiet": True}
+    run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
+    with pytest.raises(ValueError, match=r"budget: 60 -> 80"):
+        run_sweep(f"{TARGET}:train", 80, tmp_path / "s", **values)
+    with pytest.raises(ValueError, match=r"protocol\.seeds: \[1\] -> \[1, 2\]"):
+        run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values | {"seeds": [1, 2]})
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="not empty"):
+        run_sweep(f"{TARGET}:train", 60, tmp_path / "mine", **values)
+
+
+def test_an_attempt_forgets_what_an_earlier_one_logged_beyond_its_checkpoint(tmp_path):
+    def train(beta, seed, run):
+        started = run.folder / "started"
+        if not started.exists():
+            started.touch()
+            run.log(10, val_loss=3.0)
+            run.log(15, val_loss=0.1)
+            raise RuntimeError("dies")
+        run.log(10, val_loss=2.0)
+        run.log(20, val_loss=1.0)
+
+    study = run_sweep(train, 20, tmp_path / "s", betas=[0.9], seeds=[1], jobs=1, quiet=True)
+    assert by_beta(study)[0.9].best_loss == 1.0
+    curve = next(tmp_path.glob("s/runs/*/*/curve.jsonl"))
+    assert [json.loads(line)["step"] for line in curve.read_text().splitlines()] == [10, 20]

@@ -1,0 +1,145 @@
+"""Which runs are next: the paper's plan to the run, and properties of all protocols, without training."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oneclock import rule
+from oneclock.sweep.protocol import Adaptive, Cell, Grid, Paper, as_data, choice, next_step, protocol_from, settled
+
+protocols = st.one_of(
+    st.builds(Paper, second=st.sampled_from(["top_k", "window"]), keep=st.integers(1, 13)),
+    st.builds(Grid, betas=st.sampled_from([rule.GRID, (0.5,), (0.9, 0.99)])),
+    st.builds(Adaptive, max_runs=st.integers(1, 39), seeds=st.sampled_from([(1,), (1, 2), (1, 2, 3, 4)])),
+)
+some_loss = st.one_of(st.floats(1, 3), st.just(math.inf), st.just(math.nan))
+
+
+def played(protocol, loss_of, budget=20_000, order=lambda runs: runs[0]):
+    """Run a protocol to its end, one run at a time, `order` choosing which of those it wants; the losses and reason."""
+    losses, bound = {}, math.inf
+    while (step := next_step(protocol, losses, budget)).runs:
+        assert step.reason is None
+        assert len(set(step.runs)) == len(step.runs)
+        assert len(losses) + step.at_most <= bound
+        bound = len(losses) + step.at_most
+        cell = order(step.runs)
+        assert cell not in losses
+        losses[cell] = loss_of(cell)
+    assert step.at_most == 0
+    assert step.reason
+    return losses, step.reason
+
+
+def bowl(cell):
+    return 1 + abs(rule.GRID.index(cell.beta) - 5) / 10 + cell.seed / 1000
+
+
+def test_the_papers_sweep_has_23_runs():
+    losses, _ = played(Paper(), bowl)
+    assert len(losses) == 23
+    assert [c.beta for c in losses][:13] == list(rule.GRID)
+    assert all(cell.seed == 1 for cell in list(losses)[:13])
+    assert {cell.beta for cell in list(losses)[13:]} == set(rule.GRID[3:8])
+    assert {cell.seed for cell in list(losses)[13:]} == {2, 3}
+
+
+def test_window_keeps_contiguous_betas_within_the_grid():
+    ends = {beta: -index for index, beta in enumerate(rule.GRID)}
+    assert Paper(second="window").kept(ends) == list(rule.GRID[8:])
+    assert Paper(second="window").kept({beta: -loss for beta, loss in ends.items()}) == list(rule.GRID[:5])
+    odd = {beta: 9.0 for beta in rule.GRID} | {0.9: 1.0, 0.999: 1.1}
+    assert Paper(second="window").kept(odd) == list(rule.GRID[2:7])
+    assert 0.999 in Paper().kept(odd)
+
+
+def test_a_beta_without_a_finite_loss_gets_no_more_seeds():
+    losses, _ = played(Paper(), lambda cell: bowl(cell) if cell.beta in rule.GRID[4:6] else math.inf)
+    assert {cell.beta for cell in losses if cell.seed > 1} == set(rule.GRID[4:6])
+
+
+def test_adaptive_climbs_to_the_best_and_stops_once_it_is_clear():
+    losses, reason = played(Adaptive(), bowl)
+    assert choice(losses) == rule.GRID[5]
+    assert len(losses) == 6
+    assert "would not change" in reason
+
+
+def test_adaptive_climbs_from_afar():
+    losses, _ = played(Adaptive(max_runs=20), lambda cell: bowl(cell), budget=1_000_000)
+    assert choice(losses) == rule.GRID[5]
+    assert {cell.beta for cell in losses} == set(rule.GRID[4:13])
+
+
+def test_adaptive_says_that_it_is_spent():
+    losses, reason = played(Adaptive(max_runs=4), bowl)
+    assert len(losses) == 4
+    assert "max_runs" in reason
+
+
+def test_adaptive_gives_up_where_nothing_is_finite():
+    losses, reason = played(Adaptive(), lambda cell: math.nan)
+    assert len(losses) == 3
+    assert "finite" in reason
+
+
+def test_arms_come_beside_the_sweep():
+    arms = ((0.9, 0.999), (0.9, 0.95))
+    losses, _ = played(Paper(arms=arms), lambda cell: 0.5 if isinstance(cell.beta, tuple) else bowl(cell))
+    assert len(losses) == 23 + 6
+    assert choice(losses) == rule.GRID[5]
+    adaptive, _ = played(Adaptive(arms=arms), lambda cell: 0.5 if isinstance(cell.beta, tuple) else bowl(cell))
+    assert len(adaptive) == 6 + 6
+
+
+@settings(deadline=None, max_examples=200)
+@given(protocols, st.data())
+def test_the_table_does_not_depend_on_the_order_in_which_runs_end(protocol, data):
+    drawn = {}
+
+    def loss_of(cell):
+        if cell not in drawn:
+            drawn[cell] = data.draw(some_loss)
+        return drawn[cell]
+
+    budget = data.draw(st.sampled_from([500, 6_000, 20_000, 10**6]))
+    first, reason = played(protocol, loss_of, budget)
+    other, same = played(protocol, loss_of, budget, order=lambda runs: runs[-1])
+    assert set(first) == set(other)
+    assert reason == same
+    if isinstance(protocol, Adaptive):
+        assert len(first) <= protocol.max_runs
+    if isinstance(protocol, Paper) and protocol.second == "top_k":
+        assert len(first) <= 13 + 2 * protocol.keep
+    assert protocol_from(**as_data(protocol)) == protocol
+
+
+def test_a_lead_within_the_noise_is_not_settled():
+    assert not settled([[1.0, 1.2], [1.1, 1.3], [1.2, 1.2]])
+    assert settled([[1.0, 1.0], [1.1, 1.1]])
+    assert settled([[1.0, 1.0], [math.inf, math.inf]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "complaint"),
+    [
+        ("random", {}, "no protocol"),
+        ("grid", {"max_runs": 3}, "has no max_runs"),
+        ("paper", {"betas": (1.0,)}, "beta must be"),
+        ("paper", {"betas": ()}, "at least one"),
+        ("paper", {"seeds": (1, 1)}, "twice"),
+        ("paper", {"second": "third"}, "top_k"),
+        ("adaptive", {"max_runs": 0}, "at least 1"),
+        ("grid", {"arms": ((0.9, 2.0),)}, "beta must be"),
+    ],
+)
+def test_bad_values_are_refused(kind, values, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        protocol_from(kind, **values)
+
+
+def test_choice_compares_equals():
+    assert choice({Cell(0.9, 1): math.nan}) is None
+    assert choice({Cell(0.9, 1): 1.0, Cell(0.5, 1): 0.9, Cell(0.5, 2): math.inf}) == 0.9
