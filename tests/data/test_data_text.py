@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -276,6 +277,24 @@ def test_absent_and_offline_says_what_to_fetch_and_where_to_put_it(tmp_path):
     assert "Salesforce/wikitext (wikitext-103-raw-v1)" in message
     assert str(tmp_path / "wikitext103") in message
     assert "bookcorpus/bookcorpus" in offline_message("t5small-bookcorpus", tmp_path)
+
+
+def test_without_a_network_the_hub_is_not_tried_again_and_again(tmp_path, monkeypatch):
+    import datasets
+    import huggingface_hub
+
+    def unknown(*_):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    for module in (huggingface_hub.constants, datasets.config):
+        monkeypatch.setattr(module, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    monkeypatch.setattr("oneclock.data.places.getproxies", dict)
+    assert "tokenizer.json of openai-community/gpt2" in offline_message("nanogpt-wikitext103", tmp_path)
+    write_tokenizers(tmp_path)
+    assert "Salesforce/wikitext" in offline_message("nanogpt-wikitext103", tmp_path)
+    assert huggingface_hub.constants.HF_HUB_OFFLINE
+    assert datasets.config.HF_HUB_OFFLINE
 
 
 def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from torch.utils.data import Subset
 
 from oneclock.data import bundled
 from oneclock.data.order import SPLIT, generator
-from oneclock.data.places import ABSENT, missing, offline
+from oneclock.data.places import ABSENT, missing, offline, prepare_hub
 from oneclock.experiments.overrides import did_you_mean
 from oneclock.experiments.spec import Images
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
@@ -91,7 +91,7 @@ def open_images(spec: Images, root: Path) -> Sets:
     try:
         if (root / source.marker).exists():
             return source.read(root, spec)
-        if source.download is not None and not offline():
+        if source.download is not None:
             return source.download(root, spec)
     except RuntimeError as error:  # torchvision's word for a damaged copy or a missing package
         raise ValueError(f"{root / source.marker}: {error}") from None
@@ -192,6 +192,7 @@ def hub_images(
     def read(root: Path, spec: Images) -> Sets:
         from datasets import load_dataset
 
+        prepare_hub()
         try:
             parts = [load_dataset(repository, split=split) for split in ("train", validation)]
         except ABSENT as error:
@@ -219,7 +220,12 @@ class HubImages:
 
 
 def _downloading(read: Callable[..., Sets]) -> Callable[[Path, Images], Sets]:
-    return lambda root, spec: read(root, spec, download=True)
+    def fetch(root: Path, spec: Images) -> Sets:
+        if offline():
+            raise OSError("HF_HUB_OFFLINE is set")
+        return read(root, spec, download=True)
+
+    return fetch
 
 
 BUNDLED: dict[str, Callable[[Path], tuple[np.ndarray, np.ndarray]]] = {

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 ABSENT = (OSError, ValueError, RuntimeError)
 """What datasets, huggingface_hub and torchvision raise for a source that is neither here nor to be downloaded."""
@@ -35,6 +38,22 @@ def require(*packages: str, extra: str) -> None:
 def offline() -> bool:
     """Whether downloads are switched off, by the variable that huggingface_hub reads."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def prepare_hub() -> None:
+    """Leave Hugging Face's libraries to their cache where the hub's name does not resolve.
+
+    They would try each request six times, for half a minute and with a line for each, before they do so themselves.
+    """
+    from datasets import config
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE or getproxies():
+        return
+    try:
+        socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, 443)
+    except OSError:
+        constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
 
 
 def missing(what: str, fetch: str, put: str, error: BaseException | None = None) -> ValueError:

@@ -11,7 +11,7 @@ import numpy as np
 
 from oneclock.data import bundled
 from oneclock.data.order import SPLIT, Split, generator
-from oneclock.data.places import ABSENT, missing
+from oneclock.data.places import ABSENT, missing, prepare_hub
 from oneclock.experiments.overrides import did_you_mean
 from oneclock.experiments.spec import Text
 
@@ -104,6 +104,7 @@ class Documents:
             if rows.column_names and "text" not in rows.column_names:
                 raise ValueError(f"{self.files[0]} has no column 'text', only {', '.join(rows.column_names)}")
             return rows
+        prepare_hub()
         try:
             return load_dataset(
                 self.hub.repository,

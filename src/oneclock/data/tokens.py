@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from oneclock.data.places import ABSENT, missing, offline
+from oneclock.data.places import ABSENT, missing, prepare_hub
 from oneclock.records import hash_of, safe_name
 
 _HUB = {
@@ -152,10 +152,11 @@ def _tokenizer_file(name: str, root: Path) -> Path:
             return path
     from huggingface_hub import hf_hub_download
 
+    prepare_hub()
     problem: BaseException | None = None
     for repository in dict.fromkeys([name, _HUB.get(name, name)]):
         try:
-            return Path(hf_hub_download(repository, "tokenizer.json", local_files_only=offline()))
+            return Path(hf_hub_download(repository, "tokenizer.json"))
         except ABSENT as error:  # noqa: PERF203
             problem = error
     fetch = f"tokenizer.json of {_HUB.get(name, name)} from the Hugging Face hub"
