@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneclock.analysis.losses import Losses, at
+from oneclock.analysis.risk import central
 from oneclock.analysis.values import Interval, NoiseFloor
 
 DRAWS = 1000
@@ -160,7 +161,7 @@ def gap_intervals(losses: Losses, resamples: Resamples) -> list[list[Interval | 
 
 
 def _interval(drawn: np.ndarray, level: float) -> Interval:
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    low, high = central(drawn, level)
     return Interval(float(low), float(high), level)
 
 
@@ -172,7 +173,7 @@ def basic_interval(figure: float, drawn: np.ndarray | None, level: float, floor:
     """
     if drawn is None or not (np.isfinite(figure) and np.isfinite(drawn).all()):
         return None
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    low, high = central(drawn, level)
     return Interval(max(float(2 * figure - high), floor), max(float(2 * figure - low), floor), level)
 
 
@@ -180,7 +181,7 @@ def joined(interval: Interval | None, likely: np.ndarray | None) -> Interval | N
     """The interval, widened to hold the same quantiles of likely figures: a figure of 0 is not certain to be 0."""
     if interval is None or likely is None:
         return interval
-    low, high = np.quantile(likely, [(1 - interval.level) / 2, (1 + interval.level) / 2])
+    low, high = central(likely, interval.level)
     return Interval(min(interval.lower, float(low)), max(interval.upper, float(high)), interval.level)
 
 

@@ -93,11 +93,18 @@ def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
         rows = np.flatnonzero(member.reshape(-1) == kind)
         grid = padded[np.isfinite(padded)]
         if len(grid) > 1:
-            values = betas[rows]
-            above = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)
-            below_is_nearer = np.abs(grid[above - 1] - values) <= np.abs(grid[above] - values)
-            index[rows] = above - below_is_nearer
+            index[rows] = _nearest(betas[rows], grid)
     return index
+
+
+def _nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """From the first grid value that is not below, down as long as the next is no farther."""
+    index = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)
+    while True:
+        down = (index > 0) & (np.abs(grid[index - 1] - values) <= np.abs(grid[index] - values))
+        if not down.any():
+            return index
+        index = index - down
 
 
 def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:

@@ -29,6 +29,17 @@ def figures(gaps: np.ndarray) -> np.ndarray:
     return np.stack([gaps.mean(axis=-1), gaps.max(axis=-1), cvar(gaps)])
 
 
+def central(drawn: np.ndarray, level: float, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The quantiles that leave (1 - level) / 2 of the draws on either side; infinite where infinite draws decide.
+
+    >>> central(np.array([1.0, 2.0, 3.0]), level=1.0)
+    (np.float64(1.0), np.float64(3.0))
+    """
+    with np.errstate(invalid="ignore"):
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=axis)
+    return tuple(np.where(np.isnan(bound), np.inf, bound)[()] for bound in (low, high))  # type: ignore[return-value]
+
+
 def within(gaps: np.ndarray) -> np.ndarray:
     """How many gaps lie under 1 %, along the last axis.
 

@@ -10,7 +10,7 @@ import numpy as np
 from oneclock.analysis.arena import Ground
 from oneclock.analysis.horizons import horizon_of
 from oneclock.analysis.losses import picks, project
-from oneclock.analysis.risk import NEAR, figures
+from oneclock.analysis.risk import NEAR, central, figures
 from oneclock.analysis.study import Sweep
 from oneclock.analysis.values import ConventionRow, NoiseFigure, NoiseRisk, NoiseRow, Stability
 from oneclock.horizon import CONVENTIONS
@@ -115,7 +115,7 @@ def _noisy_cells(
 def _noise_risk(drawn: np.ndarray, gaps: np.ndarray, counts: np.ndarray, level: float) -> NoiseRisk:
     """From 4 x repeats figures (mean, max, CVaR, share) and how often each cell was drawn over all repeats."""
     pooled = _pooled_figures(gaps.reshape(-1), counts.reshape(-1))
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    low, high = central(drawn, level, axis=1)
     return NoiseRisk(
         *(
             NoiseFigure(float(row.mean()), float(low[place]), float(high[place]), pooled[place])

@@ -54,7 +54,7 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Stu
         frame = pd.read_parquet(path)
     elif suffix in _TEXT:
         try:
-            frame = pd.read_csv(path, sep=_TEXT[suffix], dtype={"experiment": "object", "split": "object"})
+            frame = pd.read_csv(path, sep=_TEXT[suffix], dtype=object)  # text: read to the last digit later
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
     else:
