@@ -8,6 +8,7 @@ import os
 import queue
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -87,7 +88,7 @@ class Dask:
 
     @property
     def dashboard(self) -> str | None:
-        return self._client.dashboard_link if self._cluster is None or self._client.cluster.dashboard_link else None
+        return self._client.dashboard_link if self._cluster is None or _has_bokeh() else None
 
     def submit(self, job: Job) -> None:
         future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
@@ -159,19 +160,20 @@ def _local_cluster(jobs: int | None, gpus_per_run: float, threads: int) -> Any:
         number: {"cls": distributed.Nanny, "options": common | {"host": "127.0.0.1", "env": place}}
         for number, place in enumerate(placements(CPU_COUNT, _gpus(), jobs, gpus_per_run, threads))
     }
-    board = "127.0.0.1:0" if _has_bokeh() else None
     scheduler = {
         "cls": distributed.Scheduler,
         "options": {
             "host": "127.0.0.1",
             "port": 0,
-            "dashboard": board is not None,
-            "dashboard_address": board,
+            "dashboard": _has_bokeh(),
+            "dashboard_address": "127.0.0.1:0",
             "allowed_failures": 10,  # of a worker; a run's own deaths are counted by its worker
         },
     }
     with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):  # no run waits behind another's
-        return distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
+        for attempt in range(3):
+            with suppress(*([RuntimeError] if attempt < 2 else [])):  # a worker killed while it starts
+                return distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
 
 
 def _gpus() -> list[str]:

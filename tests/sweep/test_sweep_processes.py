@@ -1,0 +1,241 @@
+"""The sweep as people run it: killed, interrupted, shared and remote, with real processes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import chaos
+import pytest
+
+from oneclock.sweep import Study, run_sweep
+from oneclock.sweep.claims import Claim, Held, holder
+
+QUICK = ["--betas", "0.5,0.9,0.99", "--seeds", "1", "--protocol", "grid"]
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """The table of an undisturbed sweep of QUICK."""
+    study = tmp_path_factory.mktemp("calm") / "study"
+    subprocess.run(chaos.command(study, *QUICK, "--in-process"), check=True, stdout=subprocess.DEVNULL)
+    return chaos.table(study)
+
+
+def started(study, marked, *more, pace="0.2"):
+    """A sweep under way: some run has logged."""
+    process = subprocess.Popen(
+        chaos.command(study, *QUICK, *more), env=marked.environment(PACE=pace), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    until(lambda: list(study.glob("runs/*/*/curve.jsonl")) or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    return process
+
+
+def until(true, within=60.0):
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_killed_and_restarted_it_ends_with_the_same_table(tmp_path, calm):
+    done = tmp_path / "completed"
+    assert chaos.disturbed(tmp_path / "s", 2, random.Random(3), done, QUICK) == []
+    assert chaos.table(tmp_path / "s") == calm
+    assert sorted(done.read_text().split()) == [f"beta-{beta}-seed-1" for beta in (0.5, 0.9, 0.99)]
+
+
+def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path, calm):
+    marked = chaos.Marked()
+    process = started(tmp_path / "s", marked)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the driver and its workers alike
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stderr == "oneclock: interrupted\n"
+    assert marked.gone(within=5)
+    assert holder(tmp_path / "s") is None
+    assert "interrupted" in [row.state for row in Study.read(tmp_path / "s").rows()]
+    subprocess.run(chaos.command(tmp_path / "s", *QUICK), check=True, stdout=subprocess.DEVNULL)
+    assert chaos.table(tmp_path / "s") == calm
+
+
+def test_a_second_sweep_is_refused_and_status_sees_the_first(tmp_path, calm):
+    marked = chaos.Marked()
+    process = started(tmp_path / "s", marked, pace="0.5")
+    second = subprocess.run(chaos.command(tmp_path / "s", *QUICK), capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert f"being worked on by process {process.pid}" in second.stderr
+    line = [sys.executable, "-m", "oneclock", "status", tmp_path / "s"]
+    told = json.loads(subprocess.run([*line, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert f"process {process.pid}" in told["sweep"]
+    assert "running" in [row["state"] for row in told["runs"]]
+    assert "a sweep is running" in subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    refused = subprocess.run(
+        [sys.executable, "-m", "oneclock", "retry", tmp_path / "s", "--failed"], capture_output=True, check=False
+    )
+    assert refused.returncode == 2
+    assert process.wait(timeout=120) == 0, process.stderr.read()
+    assert chaos.table(tmp_path / "s") == calm
+    assert marked.gone(within=5)
+
+
+def test_a_cluster_of_two_workers_one_killed_in_the_middle(tmp_path, calm):
+    ours, theirs = chaos.Marked(), chaos.Marked()
+    environment = theirs.environment(PACE="0.2", DASK_DISTRIBUTED__LOGGING__DISTRIBUTED="critical")
+    address = tmp_path / "scheduler.json"
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", address, "--no-nanny"]
+    quiet = {"env": environment, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen([*scheduler, "--scheduler-file", address, "--no-dashboard"], **quiet)]
+    try:
+        until(address.exists)
+        for _ in range(2):
+            line = [*worker, "--nthreads", "1", "--no-dashboard", "--local-directory", tmp_path]
+            processes.append(subprocess.Popen(line, **quiet))
+        place = json.loads(address.read_text())["address"]
+        line = [*chaos.command(tmp_path / "s", *QUICK, "--scheduler", place)]
+        line[line.index("--jobs") : line.index("--jobs") + 2] = []
+        process = subprocess.Popen(line, env=ours.environment(), stdout=subprocess.DEVNULL)
+        until(lambda: len(list(tmp_path.glob("s/runs/*/*/curve.jsonl"))) == 2)
+        processes[1].kill()
+        assert process.wait(timeout=120) == 0
+        assert chaos.table(tmp_path / "s") == calm
+        assert not theirs.of("run")
+    finally:
+        for one in processes:
+            one.kill()
+            one.wait()
+    assert ours.gone()
+    assert theirs.gone()
+
+
+def test_a_claim_is_one_process_and_a_dead_ones_is_taken_over(tmp_path):
+    code = "import sys, time; from pathlib import Path; from oneclock.sweep.claims import Claim; "
+    code += "Claim.take(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    other = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == "held\n"
+    with pytest.raises(Held, match=f"process {other.pid} "):
+        Claim.take(tmp_path)
+    other.kill()
+    other.wait()
+    with Claim.take(tmp_path) as claim:
+        assert claim.path.name == "claim-2.json"
+        assert [path.name for path in tmp_path.iterdir()] == ["claim-2.json"]
+        with pytest.raises(Held):
+            Claim.take(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_claim_of_another_host_counts_until_it_is_old(tmp_path):
+    claim = tmp_path / "claim-7.json"
+    claim.write_text(json.dumps({"host": "elsewhere", "pid": 1, "born": "0"}))
+    with pytest.raises(Held, match="process 1 on elsewhere"):
+        Claim.take(tmp_path)
+    os.utime(claim, (time.time() - 1000, time.time() - 1000))
+    with Claim.take(tmp_path) as taken:
+        assert taken.path.name == "claim-8.json"
+        assert not claim.exists()
+    claim.write_text("")  # a process that died while it made its claim, or is just making it
+    with pytest.raises(Held):
+        Claim.take(tmp_path)
+
+
+def test_of_many_that_claim_at_once_one_gets_it(tmp_path):
+    (tmp_path / "claim-3.json").write_text(json.dumps({"host": "gone", "pid": 1, "born": "0"}))
+    os.utime(tmp_path / "claim-3.json", (0, 0))
+    code = "import sys; from pathlib import Path; from oneclock.sweep.claims import Claim, Held\n"
+    code += "input()\ntry: claim = Claim.take(Path(sys.argv[1])); print('held', flush=True); input()\n"
+    code += "except Held: print('refused', flush=True); input()"
+    line = [sys.executable, "-c", code, tmp_path]
+    many = [subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    for one in many:
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    told = [one.stdout.readline().strip() for one in many]
+    for one in many:
+        one.communicate("end\n")
+    assert told.count("held") <= 1
+    assert set(told) <= {"held", "refused"}
+
+
+def test_a_lambda_and_a_study_of_two_targets(tmp_path):
+    shift = 0.1
+
+    def one(beta, seed, run):
+        run.log(10, val_loss=1 + abs(beta - 0.9) + shift)
+
+    def two(beta, seed, run):
+        run.log(10, val_loss=2 - beta if not isinstance(beta, tuple) else 5.0)
+
+    study = run_sweep(
+        [one, two], 10, tmp_path / "s", betas=[0.5, 0.9, 0.99], seeds=[1, 2], arms=[(0.9, 0.999)], jobs=1, quiet=True
+    )
+    names = [target.name for target in study.targets]
+    assert [study.choice(name) for name in names] == [0.9, 0.99]
+    table = study.table()
+    assert len(table) == 2 * (3 + 3 + 2)
+    assert set(table["state"]) == {"finished"}
+    assert (table[table["beta"] == (0.9, 0.999)]["seed"].tolist()) == [1, 2, 1, 2]
+
+
+def test_a_command_and_its_csv(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\nbeta, seed, out = sys.argv[1:]\n"
+        "if beta == '0.1': sys.exit('no luck')\n"
+        "with open(out + '/log.csv', 'w') as f:\n"
+        "    print('step,val_loss,train_loss', file=f)\n"
+        "    if beta == '0.3': sys.exit()\n"
+        "    for step in (10, 20):\n        print(step, 3 - float(beta) * step / 20, 1.0, sep=',', file=f)\n"
+    )
+    line = [sys.executable, "-m", "oneclock", "sweep", "--budget", "20", "--out", tmp_path / "s", "--retries", "0"]
+    line += ["--command", f"{sys.executable} {script} {{beta}} {{seed}} {{folder}}", "--betas", "0.1,0.3,0.5,0.9"]
+    swept = subprocess.run([*line, "--seeds", "1", "--jobs", "1"], capture_output=True, text=True, check=False)
+    assert swept.returncode == 1, swept.stderr
+    rows = {row.beta: row for row in Study.read(tmp_path / "s").rows()}
+    assert [row.state for row in rows.values()] == ["failed", "failed", "finished", "finished"]
+    assert "exit code 1" in rows[0.1].reason
+    assert "left no curve" in rows[0.3].reason
+    assert rows[0.9].best_loss == 3 - 0.9
+    assert "no luck" in (tmp_path / "s/runs/command/beta-0.1-seed-1/output.log").read_text()
+
+
+def test_a_dry_run_says_the_plan_and_leaves_nothing(tmp_path):
+    line = chaos.command(tmp_path / "s", "--dry-run")
+    told = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert "at most 23 runs of together 4,600 steps" in told
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nowhere.py:train", "--budget", "5"], "nowhere.py does not exist"),
+        ([f"{chaos.TARGET}:nothing", "--budget", "5"], "defines no 'nothing'"),
+        ([f"{chaos.TARGET}:train"], "budget"),
+        ([], "give one target"),
+        (["--command", "python x.py", "--budget", "5"], "where beta goes"),
+        ([f"{chaos.TARGET}:train", "--budget", "5", "--betas", "a,b"], "--betas takes numbers"),
+        ([f"{chaos.TARGET}:train", "--budget", "5", "--protocol", "random"], "no protocol"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, complaint, tmp_path, capsys):
+    from oneclock.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", *arguments, "--out", str(tmp_path / "s")])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert complaint in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_killed_twenty_times(capsys):
+    assert chaos.main(kills=20, seed=int(time.time()), more=[]) == []
