@@ -12,9 +12,10 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting: optimizer.lr=1e-4.")
     ] = None,
+    laptop: Annotated[bool, typer.Option("--laptop", help="List the laptop-sized twins instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The experiments of the paper, or all settings of one.
+    """The experiments of the paper, or their laptop-sized twins, or all settings of one.
 
     oneclock experiments
 
@@ -25,12 +26,12 @@ def command(
 
     from rich.console import Console
 
-    from oneclock.experiments import EXPERIMENTS, NOTES, find, override
+    from oneclock.experiments import EXPERIMENTS, LAPTOP, NOTES, find, override
 
     if name is None:
         if settings:
             raise ValueError("--set needs the name of an experiment before it")
-        chosen = list(EXPERIMENTS.values())
+        chosen = list((LAPTOP if laptop else EXPERIMENTS).values())
         if as_json:
             print(json.dumps([dataclasses.asdict(experiment) for experiment in chosen], indent=2))
         else:

@@ -42,7 +42,7 @@ def _twin(
 ) -> Experiment:
     of = next(experiment for experiment in PUBLISHED if experiment.name == original)
     evaluations = round(of.budget / of.evaluation.every)
-    sizes = {"batches": 16, "batch_size": 32} if isinstance(data, Text) else {"batch_size": 200}
+    language = isinstance(data, Text)
     return replace(
         of,
         name=name,
@@ -54,7 +54,13 @@ def _twin(
             min_lr=lr * of.schedule.min_lr / of.optimizer.lr,
             warmup_share=max(of.schedule.warmup_steps / of.budget, of.schedule.warmup_share),
         ),
-        evaluation=replace(of.evaluation, every=budget // evaluations, **{"tokens": None, "batches": None, **sizes}),
+        evaluation=replace(
+            of.evaluation,
+            every=budget // evaluations,
+            tokens=None,
+            batches=16 if language else None,
+            batch_size=32 if language else 200,
+        ),
         budget=budget,
         batch_size=batch_size,
         accumulate=1,
