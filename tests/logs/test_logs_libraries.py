@@ -58,6 +58,31 @@ def test_summary_writer_as_tensorboard_itself_reads_it(tmp_path):
     assert logs.read(tmp_path, metric="eval/loss_double").curves == [CURVE]
 
 
+def test_damaged_event_files_keep_what_is_whole(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path)) as writer:
+        for step, loss in zip(STEPS, LOSSES, strict=True):
+            writer.add_scalar("val/loss", loss, step)
+    [path] = tmp_path.iterdir()
+    whole = path.read_bytes()
+    size = whole.rindex(b"val/loss") - whole[: whole.rindex(b"val/loss")].rindex(b"val/loss")
+    path.write_bytes(whole[:-5])
+    log = logs.read(path)
+    assert log.curves[0].steps == tuple(STEPS[:-1])
+    assert any("cut off" in warning for warning in log.warnings)
+    at = len(whole) - 5 * size + 40  # in the data of a record near the end, past its tag
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :])
+    log = logs.read(path)
+    assert len(log.curves[0].steps) == len(STEPS) - 1
+    assert any("1 damaged records" in warning for warning in log.warnings)
+    at = len(whole) - 5 * size + 2  # in the length of that record: where the next one begins is lost
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :])
+    log = logs.read(path)
+    assert log.curves[0].steps == tuple(STEPS[:-5])
+    assert any("damaged at byte" in warning for warning in log.warnings)
+
+
 @pytest.fixture(scope="module")
 def trainer_run(tmp_path_factory):
     """A transformers Trainer on a tiny GPT-2, logging to TensorBoard too; with the losses its callback saw."""

@@ -2,11 +2,16 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from oneclock import logs
 from oneclock.horizon import Curve, early_stop
+from oneclock.logs.series import Series
 
 
 def test_csv_streams_the_chosen_columns(tmp_path):
@@ -43,3 +48,135 @@ def test_read_curves_refuses_what_are_not_steps(tmp_path):
     with pytest.raises(ValueError, match="counts epochs"):
         logs.read_curves(path)
     assert early_stop(logs.read_curves(path, steps_per_epoch=50)[0]).stop == 100
+
+
+def wandb_export(runs, steps):
+    names = [f"{run} - val/loss{bound}" for run in runs for bound in ("", "__MIN", "__MAX")]
+    rows = [["Step", *names]] + [[step, *[1 / (step + 1)] * len(names)] for step in steps]
+    return "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows)
+
+
+def test_wandb_export(tmp_path):
+    """The columns of a chart's export, written by hand: W&B makes the file in its web application only."""
+    path = tmp_path / "wandb_export.csv"
+    path.write_text(wandb_export(["brisk - river-1", "calm-sea-2"], range(0, 1000, 10)))
+    log = logs.read(path)
+    assert (log.format, log.metric, log.step) == ("W&B CSV export", "val/loss", "Step")
+    assert [run.name for run in log.runs] == ["brisk - river-1", "calm-sea-2"]
+    assert log.curves == [Curve(range(0, 1000, 10), [1 / (step + 1) for step in range(0, 1000, 10)])] * 2
+    assert not log.warnings
+
+
+def test_sampled_exports_are_recognised(tmp_path):
+    path = tmp_path / "sampled.csv"
+    path.write_text(wandb_export(["a"], [step + step // 7 for step in range(500)]))
+    assert any("sampled the history" in warning for warning in logs.read(path).warnings)
+    path.write_text(wandb_export(["a"], range(500)))
+    assert not logs.read(path).warnings
+    path.write_text("Wall time,Step,Value\n" + "".join(f"1.5,{step * 3},{1 / (step + 1)}\n" for step in range(1000)))
+    log = logs.read(path)
+    assert (log.metric, log.step) == ("Value", "Step")
+    assert any("random sample" in warning for warning in log.warnings)
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("step,val_loss\n1,3\n2,2\n2,5\n3,4\n", "1 steps were logged more than once"),
+        ("step,val_loss\n1,3\n-2,2\n2,5\n3,4\n", "1 values at negative"),
+        ("step,val_loss\n1,3\n2,5\n3,4,9\n3,4\n", "1 rows do not have the header's 2 cells"),
+        ("step,val_loss,lr\n1,3,1\n2,5,1\n3,4,1\n4,2", "last line is cut off"),
+        ("step,loss\n1,3\n2,5\n3,4\n", "no validation loss was found"),
+        ("step,val_a_loss,val_b_loss\n1,3,1\n2,5,1\n3,4,1\n", "would do as well"),
+        ("val_loss\n3\n5\n4\n", "no step column"),
+        ("epoch,val_loss\n1,3\n2,5\n3,4\n", "counts epochs, not steps"),
+    ],
+)
+def test_warnings(tmp_path, text, warning):
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    log = logs.read(path)
+    assert [part for part in log.warnings if warning in part]
+    assert log.curves == [Curve([1, 2, 3], [3, 5, 4])]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_encodings_delimiters_and_line_ends(tmp_path, encoding, delimiter, end):
+    path = tmp_path / "log.csv"
+    rows = [["step", "naïve", "val_loss"], ["100", "x", "2.5"], ["200", "y", "1.5"], []]
+    path.write_bytes(end.join(map(delimiter.join, rows)).encode(encoding))
+    assert logs.read_curves(path) == [Curve([100, 200], [2.5, 1.5])]
+
+
+def test_decimal_commas_quotes_and_repeated_headers(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text('step;"val_loss";note\n100;2,5;"a;b"\nstep;val_loss;note\n200;1,5;"two\nlines"\n')
+    assert logs.read_curves(path) == [Curve([100, 200], [2.5, 1.5])]
+
+
+def test_what_is_better_when_higher_is_negated(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("step,val_acc\n100,0.5\n200,0.75\n")
+    with pytest.raises(ValueError, match=r"name one of: .*'val_acc'"):
+        logs.read(path)
+    log = logs.read(path, metric="VAL_ACC")
+    assert log.curves == [Curve([100, 200], [-0.5, -0.75])]
+    assert any("more is better" in warning for warning in log.warnings)
+
+
+def test_a_folder_is_read_where_one_log_is_in_it(tmp_path):
+    (tmp_path / "a.csv").write_text("step,val_loss\n1,3\n2,2\n")
+    (tmp_path / "notes.txt").write_text("nothing, of interest\nreally\n")
+    assert logs.read_curves(tmp_path) == [Curve([1, 2], [3, 2])]
+    (tmp_path / "b.jsonl").write_text('{"step": 1, "val_loss": 2}\n')
+    with pytest.raises(ValueError, match=r"2 logs: a\.csv, b\.jsonl"):
+        logs.read(tmp_path)
+
+
+def test_no_pickle_is_opened(tmp_path):
+    (tmp_path / "training_args.bin").write_bytes(b"PK\x03\x04anything")
+    for path in (tmp_path, tmp_path / "training_args.bin"):
+        with pytest.raises(ValueError, match="no log that can be read"):
+            logs.read(path)
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.floats(-1e6, 1e6)), min_size=1, max_size=200), st.integers(4, 64))
+def test_thinning_keeps_the_best(points, limit):
+    whole, thin = Series(), Series(limit)
+    for step, value in dict(points).items():
+        whole.add(step, value)
+        thin.add(step, value)
+    kept, exact = thin.curve(), whole.curve()
+    assert len(kept.steps) < limit
+    assert kept.best_loss == exact.best_loss
+    assert kept.steps[-1] == exact.steps[-1]
+    assert set(zip(kept.steps, kept.losses, strict=True)) <= set(zip(exact.steps, exact.losses, strict=True))
+
+
+def test_a_very_long_curve_is_thinned_with_a_warning(tmp_path):
+    path = tmp_path / "long.csv"
+    count = 140_000
+    losses = [abs(step - 50_001) for step in range(count)]
+    path.write_text("step,val_loss\n" + "".join(f"{step},{loss}\n" for step, loss in enumerate(losses)))
+    log = logs.read(path)
+    [curve] = log.curves
+    assert len(curve.steps) < 2**17
+    assert (curve.best_step, curve.steps[-1]) == (50_001, count - 1)
+    assert 0 <= early_stop(curve).stop - early_stop(Curve(range(count), losses)).stop < 4
+    assert any("lowest of up to 2 evaluations in a row" in warning for warning in log.warnings)
+
+
+def test_nothing_but_numpy_is_needed(tmp_path):
+    """Every format is read where none of the packages that write them is installed."""
+    path = tmp_path / "log.csv"
+    path.write_text("step,val_loss\n100,2\n2000,1\n")
+    absent = ["torch", "pandas", "tensorboard", "mlflow", "trackio", "transformers", "lightning", "keras", "yaml"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent})); "
+        f"from oneclock import logs; from oneclock.logs.advice import advise; "
+        f"print(len(logs.FILES), advise(logs.read({str(path)!r}).runs).stop)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [str(len(logs.FILES)), "2000"]

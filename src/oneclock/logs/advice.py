@@ -224,9 +224,15 @@ def _next(advice: Advice, next_steps: float | None) -> str:
     use = f"BalancedAdamW(..., horizon={advice.horizon:_}), which is beta {advice.choice.beta:.5g}"
     if next_steps is not None and advice.ran_out and next_steps > advice.stop:
         return f"Use {use}: beyond {_n(advice.stop)} this run gained nothing, so the other planned steps do not count."
-    if advice.ran_out or next_steps is not None:
+    if next_steps is not None:
         return f"Use {use}."
-    return f"Train longer if you can and say how long (--next-steps); for another run of this length use {use}."
+    if not advice.ran_out:
+        return f"Train longer if you can and say how long (--next-steps); for another run of this length use {use}."
+    if advice.low is None:
+        return f"Evaluate more often, at least every {_n(advice.patience / 2)} steps; until then use {use}."
+    if advice.high is None:
+        return f"Evaluate on more data or add seeds before you rely on it; until then use {use}."
+    return f"Use {use}."
 
 
 def _n(value: float) -> str:

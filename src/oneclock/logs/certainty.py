@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oneclock.horizon import Curve, early_stop
+from oneclock.horizon import Curve, EarlyStop, early_stop
 
 FEWEST = 8
 """Evaluations below which noise cannot be told from the curve."""
@@ -20,8 +20,8 @@ _OUTSIDE = 0.05  # share of redrawn curves left out at each end of the interval
 class RunHorizon:
     """One run's early stop in its log's unit. `low` to `high` is where the stop may lie.
 
-    `high` is None where it has no end: the curve, or one in twenty as noisy, still improved at its end. Both are None
-    where there are too few evaluations. `noise` is the spread of one evaluation's loss.
+    `high` is None where it has no end: the curve, or one in twenty as noisy, still improved at its end, or noise hides
+    the turn. Both are None where there are too few evaluations. `noise` is the spread of one evaluation's loss.
     """
 
     name: str
@@ -54,7 +54,8 @@ def run_horizon(name: str, curve: Curve, budget: float) -> RunHorizon:
         low, high = _interval(curve, budget, trend, residuals)
         before = float(gaps[max(curve.steps.index(seen.stop) - 1, 0)])  # it ran out somewhere since the last evaluation
         low = max(_tidy(min(low, seen.stop) - (before if seen.ran_out else 0)), 0)
-        high = None if high is None or not seen.ran_out else _tidy(max(high, seen.stop))
+        ended = high is not None and seen.ran_out and not _hidden(curve, seen, trend, noise)
+        high = _tidy(max(high, seen.stop)) if high is not None and ended else None
     return RunHorizon(
         name=name,
         evaluations=len(curve.steps),
@@ -108,8 +109,15 @@ def _interval(curve: Curve, budget: float, trend: Any, residuals: Any) -> tuple[
     return float(low), None if open_ended > _OUTSIDE * draws else float(high)
 
 
+def _hidden(curve: Curve, seen: EarlyStop, trend: Any, noise: float | None) -> bool:
+    """Whether both the gain on the later half of the way to the best and the rise since are within twice the noise."""
+    steps = [step for step, loss in zip(curve.steps, curve.losses, strict=True) if math.isfinite(loss)]
+    best, end = steps.index(seen.best), sum(step <= seen.stop for step in steps) - 1
+    return noise is None or 2 * noise > max(trend[best // 2] - trend[best], trend[end] - trend[best], 0)
+
+
 def _tidy(value: float) -> float:
-    return int(value) if value.is_integer() else value
+    return int(value) if float(value).is_integer() else value
 
 
 def _finite(value: float) -> float | None:

@@ -39,8 +39,8 @@ def read_table(table: Table, wanted: Wanted, format: str) -> Source:
     columns = [column for column in table.columns if column]
     step = names.choose_step(columns, wanted.step, table.path)
     tell_apart = [table.columns.index(column) for column in columns if names.is_run(column)]
-    others = [c for c in columns if c != step and not (names.is_step(c) or names.is_epoch(c) or names.is_run(c))]
-    metric = names.choose_metric(columns if wanted.metric else _metrics(others), wanted.metric, table.path)
+    others = [column for column in columns if column != step and not _is_place(column)]
+    metric = names.choose_metric(columns if wanted.metric else others, wanted.metric, table.path)
     at, step_at = table.columns.index(metric), None if step is None else table.columns.index(step)
     runs: dict[tuple[str, ...], Series] = {}
     for cells in table.rows([metric, *([step] if step else []), *(table.columns[index] for index in tell_apart)]):
@@ -67,5 +67,8 @@ def read_table(table: Table, wanted: Wanted, format: str) -> Source:
     return Source(format, found, step, names.step_candidates(columns), table.warnings())
 
 
-def _metrics(columns: list[str]) -> list[str]:
-    return [column for column in columns if column.lower() not in ("wall time", "walltime", "timestamp", "time")]
+def _is_place(column: str) -> bool:
+    """Whether the column says where or when a row was logged, and not what."""
+    if names.is_step(column) or names.is_epoch(column) or names.is_run(column):
+        return True
+    return column.lower() in ("wall time", "walltime", "timestamp", "time")

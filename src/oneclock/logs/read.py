@@ -207,7 +207,7 @@ def _about_points(runs: list[Found], metric: str) -> list[str]:
         found.append(f"{duplicates:,} steps were logged more than once: the last value counts")
     if (merged := max(one.merged for one in series)) > 1:
         found.append(
-            f"a very long curve was thinned to the lowest of every {merged} evaluations: the best loss is exact, "
-            f"the stop to {merged} evaluations"
+            f"a very long curve was thinned to the lowest of up to {merged} evaluations in a row: "
+            f"the best loss is exact, the stop to within {2 * merged} evaluations"
         )
     return found
