@@ -8,6 +8,7 @@ from pathlib import Path
 from oneclock import records
 from oneclock.rule import GRID
 
+SCRIPT = "<script>alert(1)</script>"
 ENVIRONMENT = {"python": "3.11.2", "versions": {"torch": "2.13.0"}, "device": "cpu", "threads": 1}
 
 

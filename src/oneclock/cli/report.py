@@ -40,7 +40,7 @@ def command(
         typed += "" if refreshes == 1000 else f" --refreshes {refreshes:g}"
         if watch:
             page = folder.watch(
-                lambda: subject.subject_of(study, refreshes), _is_done(study), study.name, out, typed, every, print
+                lambda: subject.subject_of(study, refreshes), _is_done(study), study.name, out, typed, every
             )
         else:
             page = folder.write(subject.subject_of(study, refreshes), out, typed)

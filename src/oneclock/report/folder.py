@@ -32,8 +32,14 @@ def tables_of(analysis: Analysis) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def write(subject: Subject, out: Path, command: str, reload_seconds: int | None = None) -> Path:
-    """Write the whole report below `out`; the path of its page. While it reloads, the printed figures are left out."""
+def write(
+    subject: Subject,
+    out: Path,
+    command: str,
+    formats: Sequence[str] = plot.FORMATS,
+    reload_seconds: int | None = None,
+) -> Path:
+    """Write the whole report below `out`, printed figures in these formats; the path of its page."""
     analysis = subject.analysis
     tables = tables_of(analysis)
     figures = [*sweep_figures(analysis, subject.losses_known), *rule_figures(analysis)]
@@ -42,9 +48,10 @@ def write(subject: Subject, out: Path, command: str, reload_seconds: int | None 
     for table in tables:
         rendering.save(table, out / "tables")
     _write_data(subject, out / "data")
-    if reload_seconds is None:
-        plot.saved([*figures, *curves], out / "figures")
-    return _moved(out / "report.html", page(subject, tables, figures, curves, command, reload_seconds))
+    if formats:
+        for figure in (*figures, *curves):
+            plot.save(figure, out / "figures", formats)
+    return _moved(out / "report.html", page(subject, tables, figures, curves, command, formats, reload_seconds))
 
 
 def watch(
@@ -54,21 +61,22 @@ def watch(
     out: Path,
     command: str,
     seconds: int,
-    tell: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Write the report again every `seconds` until `done`, then once more with its figures; the path of the page."""
     while not done():
-        try:
-            subject = read()
-        except ValueError as error:
-            out.mkdir(parents=True, exist_ok=True)
-            _moved(out / "report.html", waiting_page(title, str(error), command, seconds))
-            tell(str(error))
-        else:
-            write(subject, out, command, reload_seconds=seconds)
-            tell(subject.progress or "all runs so far have finished")
+        watch_once(read, title, out, command, seconds)
         time.sleep(seconds)
     return write(read(), out, command)
+
+
+def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str, seconds: int) -> Path:
+    """The report as far as it goes, on a page that reloads itself; one that says so where there is nothing yet."""
+    try:
+        subject = read()
+    except ValueError as error:
+        out.mkdir(parents=True, exist_ok=True)
+        return _moved(out / "report.html", waiting_page(title, str(error), command, seconds))
+    return write(subject, out, command, formats=(), reload_seconds=seconds)
 
 
 def _write_data(subject: Subject, folder: Path) -> None:

@@ -20,7 +20,6 @@ from oneclock.report import words
 from oneclock.report.chart import Figure
 from oneclock.report.explorer import chart_data, explorer
 from oneclock.report.palette import colours
-from oneclock.report.plot import FORMATS
 from oneclock.report.subject import Subject
 from oneclock.report.tables import cells, numeric_columns
 
@@ -33,11 +32,12 @@ def page(
     figures: Sequence[Figure],
     curves: Sequence[Figure],
     command: str,
+    formats: Sequence[str],
     reload_seconds: int | None = None,
 ) -> str:
     """The page of a subject. `figures` are drawn on it; `curves` are only linked to, for the explorer draws them.
 
-    With `reload_seconds` it reloads itself, and links to no figures: they are drawn when the study is done.
+    `formats` are those in which printed figures lie beside it. With `reload_seconds` it reloads itself.
     """
     analysis = subject.analysis
     shown = explorer(subject.study, analysis, subject.losses_known, subject.grid)
@@ -59,7 +59,7 @@ def page(
         calibration=analysis.calibration.verdict,
         missing=analysis.missing,
         figures=figures,
-        files=reload_seconds is None,
+        formats=formats,
         curve_names=[(figure.name, figure.title.partition(": ")[2]) for figure in curves],
         tables=[_table(table) for table in tables],
         last_stop=len(shown["stops"]) - 1,
@@ -104,7 +104,6 @@ def _rendered(**values: Any) -> str:
         dark=colours(dark=True),
         version=version("oneclock"),
         python=platform.python_version(),
-        formats=FORMATS,
         data_files=DATA_FILES,
         **values,
     )

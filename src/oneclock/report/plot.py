@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ _UNDATED: dict[str, dict[str, Any]] = {
 _NAMED_ROW, _PANEL, _WIDTH, _LEGEND_ROW = 0.21, 2.3, 7.2, 0.19
 
 
-def save(figure: Figure, folder: Path, formats: tuple[str, ...] = FORMATS) -> list[Path]:
+def save(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Draw the figure once and write it as folder/NAME.FORMAT; the paths written."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -154,8 +154,3 @@ def _line(line: Line) -> dict[str, Any]:
 
 def _span(span: Span) -> dict[str, Any]:
     return {"color": colours()[span.color], "alpha": 0.12, "linewidth": 0, "zorder": 1}
-
-
-def saved(figures: Iterable[Figure], folder: Path, formats: tuple[str, ...] = FORMATS) -> list[Path]:
-    """All figures, written."""
-    return [path for figure in figures for path in save(figure, folder, formats)]

@@ -207,7 +207,7 @@ def _curve(trial: Trial, betas: tuple[float, ...]) -> Series:
         place, name = betas.index(trial.beta), f"β {short_beta(trial.beta)}"
         color = palette.ramp(place, len(betas))
     else:
-        place, name, color = 0, f"untied β₁ {trial.beta:g}, β₂ {trial.beta2:g}", palette.FIXED
+        place, name, color = len(betas), f"untied β₁ {trial.beta:g}, β₂ {trial.beta2:g}", palette.FIXED
     return Series(
         name=f"{name}, seed {trial.seed}",
         x=tuple(step for step, _ in kept),

@@ -1,0 +1,198 @@
+"""The page in a real Chromium, opened from disk with the network off."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_opened import ARTIFACTS, Opened
+from report_studies import SCRIPT, write_study
+
+from oneclock.report import folder, subject
+from oneclock.report.explorer import horizons
+from oneclock.report.subject import Subject
+from oneclock.rule import nearest_beta, refresh_beta, stability_interval
+
+Open = Callable[..., Opened]
+
+
+@pytest.fixture(scope="session")
+def report(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the small study, its title hostile too."""
+    hostile = replace(subject, title=SCRIPT, notes=(f'"><img src=x onerror=alert(1)> {SCRIPT}',))
+    return folder.write(hostile, tmp_path_factory.mktemp("page"), f"oneclock report '{SCRIPT}'", formats=())
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Open]:
+    opened: list[Opened] = []
+
+    def open_it(path: Path, **settings: Any) -> Opened:
+        opened.append(Opened(browser, path, **settings))
+        return opened[-1]
+
+    yield open_it
+    for one in opened:
+        one.close()
+
+
+def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+    opened.page.wait_for_selector("#sweep svg[role=img]")
+    assert opened.said == []
+    assert opened.asked == [report.as_uri()]
+    assert (
+        opened.page.locator("#figures svg[role=img]").count() == 3 + 1 + 3 + 3 + 1
+    )  # sweeps, rules, R0, noise, refreshes
+
+
+def test_hostile_names_are_text(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+    opened.page.select_option("#experiment", label=SCRIPT)
+    assert opened.text("h1") == SCRIPT
+    assert opened.page.title().startswith(SCRIPT)
+    assert opened.text("#sweep svg .title") == SCRIPT
+    assert SCRIPT in opened.text("#table-selected-betas")
+    assert SCRIPT in opened.text("#made pre")
+    assert (opened.page.locator("script").count(), opened.page.locator("img").count()) == (2, 0)
+    assert opened.said == []
+
+
+def test_slider_moves_the_choice_and_agrees_with_python(open_page: Open, report: Path, subject: Subject) -> None:
+    opened = open_page(report)
+    result = subject.analysis.experiments[1]
+    betas = [point.beta for point in result.gaps]
+    stops = horizons(1000, [one.horizons.used for one in subject.analysis.experiments])
+    opened.page.select_option("#experiment", label=result.name)
+    assert opened.text("#at-choice") == f"{result.selected_beta:g}"  # it starts at the experiment's own T_ES
+    places = []
+    for index in (0, 40, 77, len(stops) // 2, 130, len(stops) - 1):
+        opened.page.locator("#horizon").fill(str(index))
+        chosen = nearest_beta(refresh_beta(stops[index]), betas)
+        point = result.gaps[betas.index(chosen)]
+        low, high = stability_interval(chosen, grid=betas)
+        assert opened.text("#at-steps") == f"{stops[index]:,.0f} steps"
+        assert opened.text("#at-beta") == f"{1 - 1000 / stops[index]:.5g}"
+        assert opened.text("#at-choice") == f"{chosen:g}"
+        assert opened.text("#at-gap") == f"{100 * point.gap:.3f} %"
+        assert opened.text("#at-loss") == f"{point.loss:.5g}"
+        assert opened.text("#at-range") == (
+            f"{max(low, 1000):,.0f} to {high:,.0f}" if high < 1e9 else f"{low:,.0f} and up"
+        )
+        assert low <= stops[index] <= high
+        frames = opened.page.locator('#sweep path[d^="M0-9"]')
+        assert frames.count() == 1
+        places.append(float(frames.get_attribute("transform").split("(")[1].split()[0]))
+    assert places == sorted(places)
+    assert places[0] < places[-1]
+    opened.page.locator("#own").click()
+    assert opened.text("#at-gap") == f"{100 * result.selected_gap:.3f} %"
+
+
+def test_slider_moves_by_keyboard_and_the_address_keeps_it(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+    before = opened.text("#at-steps")
+    opened.page.locator("#horizon").press("ArrowRight")
+    moved = opened.text("#at-steps")
+    assert moved != before
+    opened.page.reload()
+    assert opened.text("#at-steps") == moved
+
+
+def test_hover_reads_values_and_switches_hide_runs(open_page: Open, report: Path, subject: Subject) -> None:
+    opened = open_page(report)
+    lines = opened.page.locator("#curves svg[role=img] g polyline")
+    before = lines.count()
+    opened.page.locator("#curves button", has_text="β 0.944").click()
+    assert lines.count() == before - 3  # three seeds of one beta
+    opened.page.locator("#curves button", has_text="hide all").click()
+    assert lines.count() == 2  # the two lines of T_ES
+    opened.page.locator("#curves button", has_text="show all").click()
+    assert lines.count() == before
+    opened.page.locator("#sweep svg[role=img]").focus()
+    opened.page.keyboard.press("ArrowRight")
+    first = subject.analysis.experiments[0].gaps[0]
+    assert f"β {first.beta:g}: loss {first.loss:.5g}, gap {100 * first.gap:.3f} %" in opened.text("#tip")
+    opened.page.locator("#sweep svg[role=img] path[d^='M0-9']").hover(force=True)
+    assert "the rule's choice at 20,000 steps" in opened.text("#tip")
+
+
+def test_tables_sort(open_page: Open, report: Path, subject: Subject) -> None:
+    opened = open_page(report)
+    table = opened.page.locator("#table-R0-sweep")
+    column = [text.strip() for text in table.locator("thead tr").last.locator("th").all_inner_texts()].index("Max")
+    heading = table.locator("thead tr").last.locator("th").nth(column)
+
+    def values() -> list[str]:
+        return [str(text) for text in table.locator(f"tbody tr td:nth-child({column + 1})").all_inner_texts()]
+
+    original = values()
+    assert len(original) == 1 + len(subject.analysis.calibration.candidates)
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert values() == sorted(original, key=float) != original
+    heading.locator("button").click()
+    assert values() == sorted(original, key=float, reverse=True)
+    heading.locator("button").click()
+    assert values() == original
+    names = table.locator("tbody td:first-child")
+    table.locator("thead tr").last.locator("button").first.click()
+    assert names.all_inner_texts()[1:3] == ["R0=300", "R0=400"]  # text with numbers in it sorts by them
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("device", "width", "height"), [("desktop", 1280, 900), ("phone", 390, 844)])
+def test_fits_the_screen(open_page: Open, report: Path, device: str, width: int, height: int, scheme: str) -> None:
+    opened = open_page(report, viewport={"width": width, "height": height}, color_scheme=scheme)
+    opened.page.wait_for_selector("#curves svg[role=img]")
+    assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+    background = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    cut = opened.page.evaluate(
+        """[...document.querySelectorAll('.panel svg text')].filter((node) => {
+          const [box, frame] = [node.getBoundingClientRect(), node.closest('svg').getBoundingClientRect()];
+          return box.left < frame.left - 1 || box.right > frame.right + 8;
+        }).map((node) => node.textContent)"""
+    )
+    assert cut == []
+    ARTIFACTS.mkdir(parents=True, exist_ok=True)
+    opened.page.screenshot(path=ARTIFACTS / f"{device}-{scheme}.png", full_page=True)
+
+
+def test_big_study_is_small_and_quick(open_page: Open, tmp_path: Path) -> None:
+    """11 experiments x 23 runs x 100 evaluations: under 6 MB; the time it takes to open is printed, not asserted."""
+    study = write_study(tmp_path / "study", [f"experiment {number}" for number in range(1, 12)], evaluations=100)
+    path = folder.write(subject.subject_of(study), tmp_path / "report", "oneclock report study", formats=())
+    assert len(list(study.glob("runs/*/*/result.json"))) == 11 * 23
+    size = path.stat().st_size
+    assert size < 6_000_000
+    opened = open_page(path)
+    opened.page.wait_for_selector("#curves svg[role=img]")
+    timing = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+    print(f"page {size / 1e6:.2f} MB, opened in {opened.page.evaluate(timing) / 1000:.2f} s")
+    assert opened.said == []
+    ends = opened.page.evaluate("JSON.parse(document.getElementById('data').textContent).explorer.experiments.length")
+    assert ends == 11
+
+
+def test_watched_page_reloads_and_the_last_one_does_not(open_page: Open, subject: Subject, tmp_path: Path) -> None:
+    waiting = open_page(folder.watch_once(lambda: subject, "study", tmp_path, "oneclock report study --watch", 1))
+    assert "reloads itself" in waiting.text(".live")
+    with waiting.page.expect_event("load"):
+        pass
+    assert waiting.said == []
+    final = folder.write(subject, tmp_path, "oneclock report study", formats=())
+    assert "reloads itself" not in final.read_text(encoding="utf-8")
+
+
+def test_page_data_are_the_analysis(report: Path, subject: Subject) -> None:
+    text = report.read_text(encoding="utf-8")
+    embedded = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    for shown, result in zip(embedded["explorer"]["experiments"], subject.analysis.experiments, strict=True):
+        assert shown["name"] == result.name
+        assert [point["gap"] for point in shown["points"]] == [f"{100 * point.gap:.3f} %" for point in result.gaps]
+        own = embedded["explorer"]["stops"][shown["start"]]
+        assert own["steps"] == f"{result.horizons.used:,.0f}"
+        assert shown["points"][shown["choices"][shown["start"]]]["beta"] == f"{result.selected_beta:g}"

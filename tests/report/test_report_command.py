@@ -1,0 +1,132 @@
+"""`oneclock report` as people run it, on whole, partial and empty studies."""
+
+import csv
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from report_studies import SCRIPT, write_run, write_study
+
+from oneclock.analysis import analyse, read
+from oneclock.report import folder
+from oneclock.report.subject import subject_of
+from oneclock.rule import GRID
+
+
+def oneclock(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "oneclock", *map(str, arguments)], capture_output=True, text=True)
+
+
+def page_of(study: Path, out: Path) -> str:
+    text = folder.write(subject_of(study), out, "oneclock report study", formats=()).read_text(encoding="utf-8")
+    return text.split("<main>")[1].split('<script type="application/json"')[0]
+
+
+def test_report_writes_everything_it_links_to(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", ("digits",), betas=GRID[3:8])
+    done = oneclock("report", study, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(tmp_path / "out" / "report.html")
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="([^"]+)"', text)
+    assert len(links) > 20
+    assert all((tmp_path / "out" / link).is_file() for link in links)
+    assert {link.rsplit(".", 1)[1] for link in links} == {"png", "svg", "pdf", "csv", "md", "tex", "json"}
+    assert "oneclock report study --out out" in text
+    assert "torch 2.13.0" in text
+
+
+def test_data_files_are_read_back_as_the_same_study(small_study: Path, tmp_path: Path) -> None:
+    subject = subject_of(small_study)
+    folder.write(subject, tmp_path, "oneclock report study", formats=())
+    again = read(tmp_path / "data" / "curves.csv")
+    assert again.sweeps == subject.study.sweeps
+    assert analyse(again).experiments == subject.analysis.experiments
+    with open(tmp_path / "data" / "runs.csv", encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(list(small_study.glob("runs/*/*")))
+
+
+def test_equal_data_give_an_equal_page(small_study: Path, tmp_path: Path) -> None:
+    assert page_of(small_study, tmp_path / "one") == page_of(small_study, tmp_path / "two")
+
+
+def test_partial_study_says_what_is_missing(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", ("digits",), betas=GRID[3:8], repeats=0)
+    write_run(study, "digits", 0.99, 1, ending=None)
+    write_run(study, "digits", 0.99438, 1, ending="failed")
+    text = page_of(study, tmp_path / "out")
+    assert "beta 0.99, seed 1 is not finished; left out" in text
+    assert "beta 0.99438, seed 1 failed (worker died); left out" in text
+    assert "one seed per beta; its gaps have no interval" in text
+    assert "No experiment is held out" in text
+    progress = folder.write(subject_of(study), tmp_path / "out", "", formats=()).read_text(encoding="utf-8")
+    assert "Of 7 runs so far: 5 finished, 1 failed, 1 unfinished." in progress
+
+
+@pytest.mark.parametrize("beta", [0.9, 0.0])
+def test_one_run_is_enough_for_a_page(tmp_path: Path, beta: float) -> None:
+    write_run(tmp_path / "study", "digits", beta, 1)
+    assert "one beta was swept; its gap is 0 whatever it is" in page_of(tmp_path / "study", tmp_path / "out")
+
+
+def test_horizon_too_short_for_the_rule_is_said(tmp_path: Path) -> None:
+    for beta in GRID[2:6]:
+        write_run(tmp_path / "study", "short", beta, 1, budget=500)
+    text = page_of(tmp_path / "study", tmp_path / "out")
+    assert "too few for the rule" in text
+    assert "the rule needs more than 1000" in text
+
+
+def test_diverged_beta_is_left_out_of_the_drawing(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", ("digits",), betas=GRID[3:8])
+    run = write_run(study, "digits", 0.999, 1, ending=None)
+    (run.path / "curve.jsonl").write_text('{"step": 1000, "val_loss": null}\n')
+    run.finish("diverged", seconds=1.0)
+    text = page_of(study, tmp_path / "out")
+    assert "beta 0.999, seed 1 has no finite validation loss" in text
+
+
+def test_bad_calls_are_one_line(tmp_path: Path) -> None:
+    for arguments in (
+        ["report"],
+        ["report", tmp_path, "--paper"],
+        ["report", "--paper", "--watch"],
+        ["report", tmp_path],
+    ):
+        done = oneclock(*arguments)
+        assert done.returncode == 2
+        assert done.stderr.startswith("oneclock: ")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_watch_waits_refreshes_and_ends_with_the_study(tmp_path: Path) -> None:
+    study, out = tmp_path / "study", tmp_path / "out"
+    unfinished = write_run(study, SCRIPT, 0.9, 1, ending=None)
+    command = [sys.executable, "-m", "oneclock", "report", str(study), "--out", str(out), "--watch", "--every", "1"]
+    page = out / "report.html"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        try:
+            wait_for(lambda: page.exists() and "Nothing to show yet" in page.read_text(encoding="utf-8"))
+            write_run(study, SCRIPT, 0.944, 1)
+            wait_for(lambda: "Of 2 runs so far: 1 finished, 1 unfinished." in page.read_text(encoding="utf-8"))
+            assert "reloads itself every 1 seconds" in page.read_text(encoding="utf-8")
+            assert watching.poll() is None
+            unfinished.finish("finished", seconds=1.0)
+            assert watching.wait(timeout=120) == 0
+        finally:
+            watching.kill()
+    assert "reloads itself" not in page.read_text(encoding="utf-8")
+    assert list((out / "figures").glob("*.png"))
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    """Until `true()` is, for at most a minute."""
+    for _ in range(600):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come true within a minute")

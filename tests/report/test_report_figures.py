@@ -1,0 +1,91 @@
+"""Figures: equal bytes for equal data, every mark where its value is, and names that are data."""
+
+import math
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from report_studies import SCRIPT
+
+from oneclock.report import plot, rules, sweeps
+from oneclock.report.chart import Figure
+from oneclock.report.palette import colours
+from oneclock.report.subject import Subject, published
+
+
+def all_figures(subject: Subject) -> list[Figure]:
+    return [
+        *sweeps.sweep_figures(subject.analysis, subject.losses_known),
+        *sweeps.curve_figures(subject.study, subject.analysis),
+        *rules.rule_figures(subject.analysis),
+    ]
+
+
+def test_svg_bytes_are_deterministic_and_every_format_is_written(subject: Subject, tmp_path: Path) -> None:
+    figures = {figure.name: figure for figure in all_figures(subject)}
+    chosen = [figures["beta-sweeps-heldout"], figures["noise"]]
+    for figure in chosen:
+        first = plot.save(figure, tmp_path / "one")
+        second = plot.save(figure, tmp_path / "two", formats=("svg", "pdf"))
+        assert [path.suffix for path in first] == [".png", ".svg", ".pdf"]
+        assert first[1].read_bytes() == second[0].read_bytes()
+        assert first[2].read_bytes() == second[1].read_bytes()
+        ElementTree.parse(first[1])
+        assert first[0].read_bytes().startswith(b"\x89PNG")
+
+
+def test_figure_names_are_safe_file_names(subject: Subject) -> None:
+    names = [figure.name for figure in all_figures(subject)]
+    assert len(names) == len(set(names)) == 2 + 3 + 4
+    assert not any(set("<>/\\ ") & set(name) for name in names)
+    assert any(SCRIPT in figure.title for figure in all_figures(subject))
+
+
+def test_sweep_chart_marks_oracle_choice_and_interval(subject: Subject) -> None:
+    for result in subject.analysis.experiments:
+        chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.gaps])
+        curve, oracle, choice = chart.series
+        assert oracle.x == (pytest.approx(-math.log10(1 - result.oracle_beta)),)
+        assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)
+        assert oracle.y == (min(curve.y),)
+        assert [low is None for low in curve.low] == [point.seeds == 1 for point in result.gaps]
+        (span,) = chart.spans
+        assert (round(1000 * 10**span.low), round(1000 * 10**span.high)) == (
+            round(result.stable_from),
+            round(result.stable_to),
+        )
+
+
+def test_refresh_rule_is_flat_and_a_fixed_beta_is_not(subject: Subject) -> None:
+    (chart,) = rules.refresh_figure(subject.analysis).charts
+    lines = {series.name: series for series in chart.series}
+    assert set(lines["refresh rule, R₀ = 1000"].y) == {3.0}
+    low, high = lines["fixed β = 0.99"].y
+    assert high - low == pytest.approx(lines["fixed β = 0.99"].x[1] - lines["fixed β = 0.99"].x[0])
+
+
+def test_lines_differ_by_more_than_colour(subject: Subject) -> None:
+    for figure in all_figures(subject):
+        for chart in figure.charts:
+            lines = {series.group: (series.color, series.dash, series.marker) for series in reversed(chart.series)}
+            styles = list(lines.values())
+            assert len(set(styles)) == len(styles)
+            assert all(style[0] in colours() and style[0] in colours(dark=True) for style in styles)
+            for before, after in pairwise(styles):
+                assert before[1:] != after[1:]
+
+
+def test_published_figures_draw_gaps(tmp_path: Path) -> None:
+    subject = published()
+    figures = all_figures(subject)
+    assert [figure.name for figure in figures] == [
+        "beta-sweeps-development", "beta-sweeps-heldout", "gaps-per-rule", "r0-sweep", "noise", "refresh-count"
+    ]  # fmt: skip
+    first = figures[0].charts[0]
+    assert first.y.label.endswith("%")
+    assert first.series[0].y[1] == pytest.approx(0.515)
+    plateau = figures[3].charts[0].spans[0]
+    assert plateau.low < 1000 < 1300 < plateau.high
+    assert plateau.low > 900
+    assert plateau.high < 1400
