@@ -57,6 +57,12 @@ def command(
 
     identity = training.identify(experiment, chosen, seed)
     path = out / "runs" / identity.folder
+    warmup = training.warmup_steps(experiment.schedule, experiment.budget)
+    if warmup > experiment.budget:
+        note = (
+            f"the warm-up of {warmup:,} steps outlasts the {experiment.budget:,} of this run: it never reaches its rate"
+        )
+        print(f"note: {note}; --set schedule.warmup_steps=N shortens it", file=sys.stderr)
     known = (path / "result.json").exists()
     try:
         with training.stop_on_signal() as stop, _drawn(f"{name}, beta {_shown(chosen)}, seed {seed}") as progress:

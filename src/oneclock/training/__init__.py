@@ -2,6 +2,6 @@
 
 from oneclock.training.interrupt import stop_on_signal
 from oneclock.training.run import identify, is_main_process, train
-from oneclock.training.schedule import learning_rate
+from oneclock.training.schedule import learning_rate, warmup_steps
 
-__all__ = ["identify", "is_main_process", "learning_rate", "stop_on_signal", "train"]
+__all__ = ["identify", "is_main_process", "learning_rate", "stop_on_signal", "train", "warmup_steps"]

@@ -100,21 +100,9 @@ def loop(fit: Fit) -> str | None:
             parameter.grad = None
 
         position.step = step + 1
-        evaluating = evaluation_due(experiment.evaluation, position.step, budget)
-        if not evaluating and position.step % watch.every:
-            continue
-        train_loss = watch.look(losses)
-        losses.clear()
-        if not math.isfinite(train_loss):
-            _record(fit, train_loss, None)
-            return f"the training loss was not finite at step {position.step}"
-        if evaluating:
-            train_loss, val_loss = _evaluate(fit)
-            _record(fit, train_loss, val_loss)
-            if not math.isfinite(val_loss):
-                return f"the validation loss was not finite at step {position.step}"
-            watch.val_loss = val_loss
-        watch.act(train_loss, evaluating)
+        reason = watch.after_step(losses)
+        if reason is not None:
+            return reason
     return None
 
 
@@ -138,36 +126,55 @@ class _Watch:
         self._started = time.perf_counter() - fit.position.seconds
         self._saved_step, self._saved_at, self._told_at = fit.position.step, time.perf_counter(), 0.0
 
-    def look(self, losses: list[torch.Tensor]) -> float:
+    def after_step(self, losses: list[torch.Tensor]) -> str | None:
+        """Evaluate, record, tell and save where it is time; the reason where a loss was not finite."""
+        fit, step = self.fit, self.fit.position.step
+        evaluating = evaluation_due(fit.experiment.evaluation, step, fit.experiment.budget)
+        if not evaluating and step % self.every:
+            return None
+        train_loss = self._look(losses)
+        losses.clear()
+        if not math.isfinite(train_loss):
+            _record(fit, train_loss, None)
+            return f"the training loss was not finite at step {step}"
+        if evaluating:
+            train_loss, self.val_loss = _evaluate(fit)
+            _record(fit, train_loss, self.val_loss)
+            fit.position.seconds = time.perf_counter() - self._started
+            if not math.isfinite(self.val_loss):
+                return f"the validation loss was not finite at step {step}"
+        self._tell(train_loss, evaluating)
+        if (self.saving or self.stopping) and step < fit.experiment.budget:
+            save(fit)
+            self._saved_step, self._saved_at = step, time.perf_counter()
+            if self.stopping:
+                raise KeyboardInterrupt(f"stopped at step {step}")
+        return None
+
+    def _look(self, losses: list[torch.Tensor]) -> float:
         """The mean of the losses since the last look, over all processes, which also agree here to save or to stop."""
         fit, options, accumulate = self.fit, self.fit.options, self.fit.experiment.accumulate
         steps = len(losses) // accumulate
         total = math.fsum(loss.item() for loss in losses) / accumulate
-        since = fit.position.step - self._saved_step
-        due = time.perf_counter() - self._saved_at >= 60 * options.checkpoint_minutes
-        due = due or (options.checkpoint_every is not None and since >= options.checkpoint_every)
+        now = time.perf_counter()
+        due = now - self._saved_at >= 60 * options.checkpoint_minutes or (
+            options.checkpoint_every is not None and fit.position.step - self._saved_step >= options.checkpoint_every
+        )
         stop = options.stop is not None and options.stop()
         if fit.accelerator.num_processes > 1:
             flags = torch.tensor([total, due, stop], dtype=torch.float64, device=fit.accelerator.device)
             total, due, stop = fit.accelerator.reduce(flags, "mean").tolist()
         self.saving, self.stopping = due > 0, stop > 0
-        fit.position.seconds = time.perf_counter() - self._started
+        fit.position.seconds = now - self._started
         fit.position.loss_sum += total
         fit.position.loss_steps += steps
         return total / steps
 
-    def act(self, train_loss: float, evaluated: bool) -> None:
-        """Tell the progress, save if it is time, and stop if someone asked, saved as it stands."""
+    def _tell(self, train_loss: float, evaluated: bool) -> None:
         fit, now = self.fit, time.perf_counter()
         if (evaluated or now - self._told_at > 0.1) and fit.options.progress and fit.accelerator.is_main_process:
             fit.options.progress(fit.position.step, fit.experiment.budget, train_loss, self.val_loss)
             self._told_at = now
-        if fit.position.step == fit.experiment.budget or not (self.saving or self.stopping):
-            return
-        save(fit)
-        self._saved_step, self._saved_at = fit.position.step, time.perf_counter()
-        if self.stopping:
-            raise KeyboardInterrupt(f"stopped at step {fit.position.step}")
 
 
 def save(fit: Fit) -> None:

@@ -58,12 +58,12 @@ def train(
     """
     identity = identify(experiment, beta, seed)
     path = Path(path)
-    accelerator = _accelerator(path, log_with)
     with _plain_errors(path, every=True):
         path.mkdir(parents=True, exist_ok=True)
         if (path / "run.json").exists() and (result := Run.start(path, identity).result) is not None:
             checkpoint.remove(path)
             return result
+    accelerator = _accelerator(path, log_with)
     set_seed(seed)
     if task is None:
         task = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
