@@ -278,3 +278,14 @@ def test_own_records(tmp_path):
         same_horizon(Curve(curve.steps[:-1], curve.losses[:-1]), CURVE, BUDGET)
     assert log.runs[0].arguments.beta2 == 0.95
     assert log.runs[0].arguments.max_steps == BUDGET
+
+
+def test_a_study_of_several_experiments_is_not_mixed(tmp_path):
+    for experiment in ("one", "two"):
+        identity = records.Identity(experiment, beta=0.95, seed=1, budget=BUDGET)
+        run = records.Run.start(tmp_path / "runs" / identity.folder, identity)
+        for step, loss in zip(STEPS, LOSSES, strict=True):
+            run.log(step, val_loss=loss)
+    with pytest.raises(ValueError, match="the experiments one, two"):
+        logs.read(tmp_path)
+    same_horizon(logs.read(tmp_path / "runs" / "two").curves[0], CURVE, BUDGET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from oneclock import rule
@@ -79,9 +79,7 @@ def advise(
     if not stop > 0:
         raise ValueError("the curve ends at step 0: there is no horizon in it")
     ran_out = all(one.ran_out for one in found)
-    lows, highs = [one.low for one in found], [one.high for one in found]
-    low = None if None in lows else min(low for low in lows if low is not None)
-    high = None if None in highs else max(high for high in highs if high is not None)
+    low, high = _across([one.low for one in found], min), _across([one.high for one in found], max)
     horizon = _next_horizon(stop, ran_out, next_steps)
     choice = rule.choose(horizon) if unit == "steps" and horizon > rule.REFRESHES else None
     used = _used(kept, stop) if unit == "steps" else None
@@ -135,6 +133,11 @@ def _mean(groups: Sequence[Sequence[LoggedRun]], found: Sequence[RunHorizon], na
     values = iter([float(getattr(one, name)) for one in found])
     means = [math.fsum(next(values) for _ in group) / len(group) for group in groups]
     return _tidy(math.fsum(means) / len(means))
+
+
+def _across(ends: Sequence[float | None], outermost: Callable[[list[float]], float]) -> float | None:
+    known = [end for end in ends if end is not None]
+    return outermost(known) if len(known) == len(ends) else None
 
 
 def _next_horizon(stop: float, ran_out: bool, next_steps: float | None) -> float:

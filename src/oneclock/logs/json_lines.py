@@ -10,10 +10,9 @@ from typing import Any
 
 from oneclock.logs import lines, names
 from oneclock.logs.arguments import ARGUMENTS
-from oneclock.logs.source import Found, Source, Wanted, flat, number
+from oneclock.logs.source import Found, Runs, Source, Wanted, flat, number
 
 FORMAT = "JSON lines"
-_MOST_RUNS = 256
 _LOOKED_AT = 1000  # first objects that settle which key is the step
 
 
@@ -41,7 +40,7 @@ def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, w
 
     Without a step key the evaluations are counted. An object without its step holds arguments, or is left out.
     """
-    runs: dict[tuple[str, ...], Found] = {}
+    runs = Runs(path)
     arguments: dict[str, Any] = {}
     stepless = 0
     for counted, value in enumerate(objects, start=1):
@@ -51,19 +50,19 @@ def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, w
         if at is None:
             stepless += any(names.rank(key) is not None for key in pairs)
             continue
-        label = tuple(f"{key} {content}" for key, content in pairs.items() if names.is_run(key))
-        if label not in runs:
-            if len(runs) >= _MOST_RUNS:
-                raise ValueError(f"{path} holds more than {_MOST_RUNS} runs; give them one file each")
-            runs[label] = Found(", ".join(label) or path.stem)
-        for key, content in pairs.items():
-            loss = number(content)
-            if loss is not None and (key == wanted.metric or not _is_place(key)):
-                runs[label].add(key, at, loss, wanted)
-    for run in runs.values():
+        label = ", ".join(f"{key} {content}" for key, content in pairs.items() if names.is_run(key))
+        _add(runs.of(label, label or path.stem), at, pairs, wanted)
+    for run in runs.all():
         run.arguments |= arguments
     warnings = [f"{stepless:,} entries with a loss have no {step!r} and were left out"] if stepless else []
-    return Source(format, list(runs.values()), step, [step] if step else [], warnings)
+    return Source(format, runs.all(), step, [step] if step else [], warnings)
+
+
+def _add(run: Found, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> None:
+    for key, content in pairs.items():
+        value = number(content)
+        if value is not None and (key == wanted.metric or not _is_place(key)):
+            run.add(key, at, value, wanted)
 
 
 def _is_place(key: str) -> bool:

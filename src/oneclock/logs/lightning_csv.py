@@ -8,11 +8,10 @@ from pathlib import Path
 
 from oneclock.logs import lines
 from oneclock.logs.plain_csv import read_table
-from oneclock.logs.source import Source, Wanted, number
+from oneclock.logs.source import MOST_RUNS, Source, Wanted, number
 from oneclock.logs.table import Table
 
 FORMAT = "Lightning CSVLogger"
-_MOST_VERSIONS = 256
 
 
 def sniff(path: Path) -> bool:
@@ -23,8 +22,8 @@ def load(path: Path, wanted: Wanted) -> Source:
     """One version's folder or file, or the folder of several versions: a run each."""
     together: Source | None = None
     for number_of, file in enumerate(sorted(_versions(path))):
-        if number_of >= _MOST_VERSIONS:
-            raise ValueError(f"{path} holds more than {_MOST_VERSIONS} versions; name the folder of one")
+        if number_of >= MOST_RUNS:
+            raise ValueError(f"{path} holds more than {MOST_RUNS} versions; name the folder of one")
         source = read_table(Table.open(file), wanted, FORMAT)
         for run in source.runs:
             run.name = file.parent.name

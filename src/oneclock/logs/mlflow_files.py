@@ -8,10 +8,9 @@ from pathlib import Path
 
 from oneclock.logs import lines, names
 from oneclock.logs.series import Series
-from oneclock.logs.source import Found, Source, Wanted, number
+from oneclock.logs.source import MOST_RUNS, Found, Source, Wanted, number
 
 FORMAT = "MLflow file store"
-_MOST_RUNS = 256
 _MOST_FILES = 4096
 
 
@@ -21,9 +20,9 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, wanted: Wanted) -> Source:
     """One run's folder, an experiment's or the whole store's; of each run only the metric's own file is read."""
-    folders = sorted(islice(_runs(path), _MOST_RUNS + 1))
-    if len(folders) > _MOST_RUNS:
-        raise ValueError(f"{path} holds more than {_MOST_RUNS} runs; name the folder of one run or experiment")
+    folders = sorted(islice(_runs(path), MOST_RUNS + 1))
+    if len(folders) > MOST_RUNS:
+        raise ValueError(f"{path} holds more than {MOST_RUNS} runs; name the folder of one run or experiment")
     metrics = {folder: _files(folder / "metrics") for folder in folders}
     metric = names.choose_metric([name for files in metrics.values() for name in files], wanted.metric, path)
     runs, bad = [], 0
@@ -33,14 +32,21 @@ def load(path: Path, wanted: Wanted) -> Source:
         run.saw(files)
         if metric in files:
             run.series[metric] = Series()
-            for line in lines.lines(files[metric]):
-                values = [number(part) for part in line.split()]
-                if len(values) >= 3 and values[1] is not None and values[2] is not None:
-                    run.series[metric].add(values[2], values[1])
-                else:
-                    bad += 1
+            bad += _add(files[metric], run.series[metric])
         runs.append(run)
     return Source(FORMAT, runs, warnings=[f"{bad:,} lines are no values and were left out"] if bad else [])
+
+
+def _add(file: Path, series: Series) -> int:
+    """Add the lines of a metric's file; how many were none."""
+    bad = 0
+    for line in lines.lines(file):
+        values = [number(part) for part in line.split()]
+        if len(values) >= 3 and values[1] is not None and values[2] is not None:
+            series.add(values[2], values[1])
+        else:
+            bad += 1
+    return bad
 
 
 def _runs(path: Path) -> Iterator[Path]:

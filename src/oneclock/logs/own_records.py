@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from oneclock.logs.source import Found, Source, Wanted
-from oneclock.records import Run, read_json, runs_of
+from oneclock.records import Run, read_json
 
 FORMAT = "oneclock record"
 _LARGEST = 2**26  # bytes of a curve, which is read whole
 _FILES = ("run.json", "curve.jsonl", "result.json")
+_HEADERS = ("run.json", "*/run.json", "runs/*/*/run.json")  # of a run, an experiment in a study, a study
 
 
 def sniff(path: Path) -> bool:
     folder = path.parent if path.name in _FILES else path
-    return _is_record(folder / "run.json") or any(map(_is_record, folder.glob("runs/*/*/run.json")))
+    return any(_is_record(header) for pattern in _HEADERS for header in folder.glob(pattern))
 
 
 def load(path: Path, wanted: Wanted) -> Source:
@@ -37,11 +37,13 @@ def load(path: Path, wanted: Wanted) -> Source:
     return Source(FORMAT, runs)
 
 
-def _runs(folder: Path) -> Iterator[Run]:
-    if (folder / "run.json").exists():
-        yield Run.read(folder)
-    else:
-        yield from runs_of(folder)
+def _runs(folder: Path) -> list[Run]:
+    headers = next(found for pattern in _HEADERS if (found := sorted(folder.glob(pattern))) or pattern == _HEADERS[-1])
+    runs = [Run.read(header.parent) for header in headers]
+    experiments = sorted({run.identity.experiment for run in runs})
+    if len(experiments) > 1:
+        raise ValueError(f"{folder} holds the experiments {', '.join(experiments)}; name the folder of one, in runs/")
+    return runs
 
 
 def _is_record(path: Path) -> bool:

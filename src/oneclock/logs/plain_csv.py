@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from oneclock.logs import names
-from oneclock.logs.series import Series
-from oneclock.logs.source import Found, Source, Wanted
+from oneclock.logs.source import Runs, Source, Wanted
 from oneclock.logs.table import Table
 
 FORMAT = "CSV"
-_MOST_RUNS = 256
 _TENSORBOARD_EXPORT = ["Wall time", "Step", "Value"]
 _TENSORBOARD_RESERVOIR = 1000
 
@@ -42,29 +40,18 @@ def read_table(table: Table, wanted: Wanted, format: str) -> Source:
     others = [column for column in columns if column != step and not _is_place(column)]
     metric = names.choose_metric(columns if wanted.metric else others, wanted.metric, table.path)
     at, step_at = table.columns.index(metric), None if step is None else table.columns.index(step)
-    runs: dict[tuple[str, ...], Series] = {}
+    runs, only = Runs(table.path), Wanted(metric)
     for cells in table.rows([metric, *([step] if step else []), *(table.columns[index] for index in tell_apart)]):
-        if not cells[at]:
-            continue
         value = table.number(cells[at])
-        where = float(table.counted) if step_at is None else table.number(cells[step_at])
-        if value is None or where is None:
+        if value is None:
             continue
-        key = tuple([cells[index] for index in tell_apart])
-        series = runs.get(key)
-        if series is None:
-            if len(runs) >= _MOST_RUNS:
-                raise ValueError(f"{table.path} holds more than {_MOST_RUNS} runs; give them one file each")
-            series = runs.setdefault(key, Series())
-        series.add(where, value)
-    found = []
-    for key, series in runs.items():
-        label = ", ".join(f"{table.columns[i]} {cell}" for i, cell in zip(tell_apart, key, strict=True))
-        run = Found(label or table.path.stem)
-        run.saw([metric, *others])
-        run.series[metric] = series
-        found.append(run)
-    return Source(format, found, step, names.step_candidates(columns), table.warnings())
+        where = float(table.counted) if step_at is None else table.number(cells[step_at])
+        if where is not None:
+            label = ", ".join([f"{table.columns[index]} {cells[index]}" for index in tell_apart])
+            runs.of(label, label or table.path.stem).add(metric, where, value, only)
+    for run in runs.all():
+        run.saw(others)
+    return Source(format, runs.all(), step, names.step_candidates(columns), table.warnings())
 
 
 def _is_place(column: str) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from oneclock.logs import names
 from oneclock.logs.series import Series
+
+MOST_RUNS = 256
+"""Runs that one log may hold."""
 
 _MOST_HELD = 64  # metrics of one run whose values are kept
 _MOST_SEEN = 4096  # metrics of one run whose names are kept
@@ -66,6 +69,36 @@ class Found:
         """Keep one value, if the metric's are kept."""
         if self.holds(metric, wanted):
             self.series[metric].add(step, value)
+
+
+class Runs:
+    """The runs of one log, each met by its key; a log of very many is not of one experiment.
+
+    >>> runs = Runs("log.csv")
+    >>> runs.of(("seed", 1), "seed 1") is runs.of(("seed", 1), "seed 1")
+    True
+    """
+
+    def __init__(self, where: object) -> None:
+        self._where = where
+        self._runs: dict[Hashable, Found] = {}
+
+    def of(self, key: Hashable, name: str) -> Found:
+        """The run of that key, begun where it is new."""
+        run = self._runs.get(key)
+        if run is None:
+            if len(self._runs) >= MOST_RUNS:
+                raise ValueError(f"{self._where} holds more than {MOST_RUNS} runs; read those of one experiment alone")
+            run = self._runs[key] = Found(name)
+        return run
+
+    def known(self, key: Hashable) -> Found | None:
+        """The run of that key, if it was met."""
+        return self._runs.get(key)
+
+    def all(self) -> list[Found]:
+        """Every run, in the order met."""
+        return list(self._runs.values())
 
 
 @dataclass

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.logs import database
-from oneclock.logs.source import Found, Source, Wanted, flat, number
+from oneclock.logs.source import Runs, Source, Wanted, flat, number
 
 FORMAT = "Trackio database"
-_MOST_RUNS = 256
 
 
 def sniff(path: Path) -> bool:
@@ -18,8 +17,7 @@ def sniff(path: Path) -> bool:
 
 
 def load(path: Path, wanted: Wanted) -> Source:
-    runs: dict[tuple[str, str], Found] = {}
-    bad = 0
+    runs, bad = Runs(path), 0
     # Earlier versions told runs apart by name alone.
     run_id = "run_id" if database.has(path, "metrics", {"run_id"}) else "run_name"
     with database.opened(path) as connection:
@@ -30,17 +28,15 @@ def load(path: Path, wanted: Wanted) -> Source:
             if values is None or where is None:
                 bad += 1
                 continue
-            if (key, name) not in runs and len(runs) >= _MOST_RUNS:
-                raise ValueError(f"{path} holds more than {_MOST_RUNS} runs; export the one you mean")
-            run = runs.setdefault((key, name), Found(str(name)))
+            run = runs.of(key, str(name))
             for metric, value in flat(values):
                 if (loss := number(value)) is not None:
                     run.add(metric, where, loss, wanted)
-        if database.has(path, "configs", {run_id, "run_name", "config"}):
-            for key, name, text in connection.execute(f"SELECT {run_id}, run_name, config FROM configs LIMIT 4096"):
-                if (key, name) in runs:
-                    runs[key, name].arguments |= dict(flat(_object(text) or {}))
-    return Source(FORMAT, list(runs.values()), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
+        if database.has(path, "configs", {run_id, "config"}):
+            for key, text in connection.execute(f"SELECT {run_id}, config FROM configs"):
+                if known := runs.known(key):
+                    known.arguments |= dict(flat(_object(text) or {}))
+    return Source(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
 
 
 def _object(text: object) -> dict[str, Any] | None:

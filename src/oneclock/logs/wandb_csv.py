@@ -37,23 +37,25 @@ def load(path: Path, wanted: Wanted) -> Source:
     series = {index: Series() for index, (_, one) in curves.items() if one == metric}
     for cells in table.rows(table.columns):
         where = float(table.counted) if step_at is None else table.number(cells[step_at])
-        if where is None:
-            continue
         for index, points in series.items():
-            if (value := table.number(cells[index])) is not None:
+            value = table.number(cells[index])
+            if where is not None and value is not None:
                 points.add(where, value)
-    runs, sampled = [], []
+    runs = []
     for index, points in series.items():
         run = Found(curves[index][0])
         run.saw(one for name, one in curves.values() if name == run.name)
         run.series[metric] = points
         runs.append(run)
-        if len(points) == _HISTORY and not points.evenly_spaced:
-            sampled.append(run.name)
-    warnings = table.warnings()
-    if sampled:
-        warnings.append(
-            f"{names.listed(sampled)}: exactly {_HISTORY} points, unevenly spaced: W&B has sampled the history; "
-            "export it whole (run.scan_history)"
-        )
+    warnings = table.warnings() + _about_sampling({run.name: run.series[metric] for run in runs})
     return Source(FORMAT, runs, step, names.step_candidates(places), warnings)
+
+
+def _about_sampling(runs: dict[str, Series]) -> list[str]:
+    sampled = [name for name, points in runs.items() if len(points) == _HISTORY and not points.evenly_spaced]
+    if not sampled:
+        return []
+    return [
+        f"{names.listed(sampled)}: exactly {_HISTORY} points, unevenly spaced: W&B has sampled the history; "
+        "export it whole (run.scan_history)"
+    ]
