@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from oneclock.sweep import Study
 
 
 def command(
@@ -72,14 +76,15 @@ def command(
     if dry_run:
         return
     _stop_on_sigterm()
-    sweep(study, Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout))
+    try:
+        sweep(study, Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout))
+    except KeyboardInterrupt:
+        print("oneclock: stopped; the same command goes on with it", file=sys.stderr)
+        raise typer.Exit(130) from None
     _finish(study)
 
 
-def _finish(study: object) -> None:
-    from oneclock.sweep import Study
-
-    assert isinstance(study, Study)
+def _finish(study: Study) -> None:
     for target in study.targets:
         best = study.choice(target.name)
         found = "no beta ended with a finite loss" if best is None else f"best beta {best:g}"

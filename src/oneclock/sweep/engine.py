@@ -155,9 +155,16 @@ def _local_cluster(jobs: int | None, gpus_per_run: float, threads: int) -> Any:
     import dask
     from dask.system import CPU_COUNT
 
-    common = {"nthreads": 1, "memory_limit": 0, "dashboard": False, "silence_logs": logging.CRITICAL}
+    common = {
+        "host": "127.0.0.1",
+        "nthreads": 1,
+        "memory_limit": 0,
+        "dashboard": False,
+        "silence_logs": logging.CRITICAL,
+        "preload": ["oneclock.sweep.supervise"],
+    }
     workers = {
-        number: {"cls": distributed.Nanny, "options": common | {"host": "127.0.0.1", "env": place}}
+        number: {"cls": distributed.Nanny, "options": common | {"env": place}}
         for number, place in enumerate(placements(CPU_COUNT, _gpus(), jobs, gpus_per_run, threads))
     }
     scheduler = {
@@ -171,9 +178,10 @@ def _local_cluster(jobs: int | None, gpus_per_run: float, threads: int) -> Any:
         },
     }
     with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):  # no run waits behind another's
-        for attempt in range(3):
-            with suppress(*([RuntimeError] if attempt < 2 else [])):  # a worker killed while it starts
+        for _ in range(3):
+            with suppress(RuntimeError):  # a worker that was killed while it started
                 return distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
+    raise RuntimeError("no worker process starts; in a script, put the sweep under `if __name__ == '__main__':`")
 
 
 def _gpus() -> list[str]:

@@ -22,6 +22,11 @@ class Ended:
     recorded: bool = True
 
 
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the driver; Dask calls this in every local worker as it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def supervise(job: Job) -> Ended:
     """Execute a job in a process of its own, again after a death up to `job.retries` times, until the run has ended."""
     watch, deaths = _Watch(job.claim), 0
