@@ -180,3 +180,10 @@ def test_untied_records_come_in_the_same_way(tmp_path):
         run.finish("finished", seconds=1)
     (arm,) = analyse(read(tmp_path), draws=10, repeats=5).experiments[0].arms
     assert (arm.beta1, arm.beta2, arm.gap) == (0.9, 0.999, 0.0)
+
+
+def test_a_row_with_a_training_loss_alone_is_no_validation():
+    columns = {"experiment": ["a"] * 4, "budget": [1000] * 4, "beta": [0.9] * 4, "step": [100, 200, 300, 400],
+               "val_loss": [1.0, None, None, 0.9], "train_loss": [1.0, 0.9, None, 0.8]}  # fmt: skip
+    (trial,) = read(columns).sweeps[0].tied
+    assert (trial.val.steps, trial.train.steps) == ((100, 300, 400), (100, 200, 400))

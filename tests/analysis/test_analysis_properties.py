@@ -57,6 +57,7 @@ def test_projection_is_the_nearest_swept_beta(grid, wanted):
     found = project(np.array([wanted, wanted]), padded)
     brute = [min(range(len(grid)), key=lambda k: (abs(grid[k] - beta), grid[k])) for beta in wanted]
     assert found.tolist() == [brute, brute]
+    assert [int(project(np.array([beta]), padded[:1])[0]) for beta in wanted] == brute
 
 
 def test_projection_agrees_with_the_rule_at_every_midpoint_and_its_neighbours():

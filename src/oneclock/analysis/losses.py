@@ -87,6 +87,8 @@ def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
     >>> project(np.array([[0.95, 0.5]]), np.array([[0.0, 0.9, 0.99, np.nan]]))
     array([[2, 1]])
     """
+    if betas.ndim == 1:  # few: the distances to all
+        return np.argmin(np.abs(np.where(np.isnan(grids), np.inf, grids) - betas[:, None]), axis=1)
     index = np.zeros(betas.shape, dtype=np.intp)
     kinds, member = np.unique(np.where(np.isnan(grids), np.inf, grids), axis=0, return_inverse=True)
     for kind, padded in enumerate(kinds):

@@ -85,25 +85,23 @@ class Rows:
             raise ValueError(f"row {row + 1} repeats row {before + 1} ({what}{at}); keep one of them")
 
     def trial(self, rows: np.ndarray) -> Trial:
-        """One run from its rows, which are in the order of their steps."""
+        """One run from its rows, in the order of their steps; a row with a training loss alone is no validation."""
         first = rows[0]
         beta, beta2 = float(self.beta[first]), float(self.beta2[first])
         return Trial(
             beta=beta,
             beta2=None if beta2 == beta else beta2,
             seed=int(self.seed[first]),
-            val=self._curve(self.val, rows, keep_nan=True),
-            train=self._curve(self.train, rows, keep_nan=False),
+            val=self._curve(self.val, rows[~np.isnan(self.val[rows]) | np.isnan(self.train[rows])]),
+            train=self._curve(self.train, rows[~np.isnan(self.train[rows])]),
             min_val_loss=_smallest(self.val[rows]),
             min_train_loss=_smallest(self.train[rows]),
         )
 
-    def _curve(self, losses: np.ndarray, rows: np.ndarray, keep_nan: bool) -> Curve | None:
-        """A NaN validation loss stands in the curve; a NaN training loss was not measured at that step."""
+    def _curve(self, losses: np.ndarray, rows: np.ndarray) -> Curve | None:
         if not self.curves or _smallest(losses[rows]) is None:
             return None
-        kept = rows if keep_nan else rows[~np.isnan(losses[rows])]
-        return Curve([_whole(step) for step in self.step[kept].tolist()], losses[kept].tolist())
+        return Curve([_whole(step) for step in self.step[rows].tolist()], losses[rows].tolist())
 
     def sweep(self, code: int, trials: list[Trial]) -> Sweep:
         """One experiment from its runs; what must be one value for all its rows is checked here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -56,19 +57,22 @@ def missing_from(name: str, trials: list[Trial]) -> Iterator[str]:
         if trial.min_val_loss is None:
             beta2 = "" if trial.beta2 is None else f"/{trial.beta2:g}"
             yield f"{name}: beta {trial.beta:g}{beta2}, seed {trial.seed} has no finite validation loss"
-    seeds: dict[float, int] = {}
-    for trial in trials:
-        if trial.beta2 is None and trial.min_val_loss is not None:
-            seeds[trial.beta] = seeds.get(trial.beta, 0) + 1
+    tied = [trial for trial in trials if trial.beta2 is None]
+    yield from _few_seeds(name, Counter(trial.beta for trial in tied if trial.min_val_loss is not None))
+    swept = {trial.beta for trial in tied}
+    absent = [beta for beta in GRID if beta not in swept]
+    if absent and len(absent) < len(GRID):
+        yield f"{name}: not swept at beta {_listed(absent)} of the paper's grid"
+
+
+def _few_seeds(name: str, seeds: Counter[float]) -> Iterator[str]:
+    single = [beta for beta, count in seeds.items() if count == 1]
     if len(seeds) == 1:
         yield f"{name}: one beta was swept; its gap is 0 whatever it is"
-    if seeds and max(seeds.values()) == 1:
+    if seeds and len(single) == len(seeds):
         yield f"{name}: one seed per beta; its gaps have no interval"
-    elif single := [beta for beta, count in seeds.items() if count == 1]:
+    elif single:
         yield f"{name}: one seed at beta {_listed(single)}"
-    swept = {trial.beta for trial in trials if trial.beta2 is None}
-    if swept & set(GRID) and (absent := [beta for beta in GRID if beta not in swept]):
-        yield f"{name}: not swept at beta {_listed(absent)} of the paper's grid"
 
 
 def _listed(betas: Sequence[float]) -> str:

@@ -5,8 +5,8 @@
 
 `experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
 `budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
-only: a row where it is set and differs from `beta` stands beside the sweep and never in it. Rows count from 1 below
-the header; their order means nothing.
+only: a row where it is set and differs from `beta` stands beside the sweep and never in it. A row with a training loss
+and no validation loss measured the one alone. Rows count from 1 below the header; their order means nothing.
 """
 
 from __future__ import annotations
@@ -87,28 +87,32 @@ def study_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()
     return Study(tuple(sweeps), tuple(left_out))
 
 
+_RECORD = ("experiment", "split", "budget", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
+
+
 def _study_of_records(path: Path) -> Study:
-    columns: dict[str, list[Any]] = {
-        name: []
-        for name in ("experiment", "split", "budget", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
-    }
+    rows: list[tuple[Any, ...]] = []
     missing = []
     for run in records.runs_of(path):
         identity, result = run.identity, run.result
         if result is None or result.status == "failed":
             why = "is not finished" if result is None else f"failed ({result.reason or 'no reason recorded'})"
             missing.append(f"{identity.experiment}: beta {identity.beta}, seed {identity.seed} {why}; left out")
-            continue
-        beta, beta2 = identity.beta if isinstance(identity.beta, tuple) else (identity.beta, None)
-        head = (identity.experiment, identity.split, identity.budget, beta, beta2, identity.seed)
-        points = [point for point in run.points() if point.val_loss is not None or point.train_loss is not None]
-        for point in points or [records.Point(step=0)]:
-            for name, value in zip(columns, (*head, point.step, point.val_loss, point.train_loss), strict=True):
-                columns[name].append(value)
-    if not columns["experiment"]:
+        else:
+            rows += _rows_of(run)
+    if not rows:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
-    return study_of(columns, tuple(missing))
+    return study_of(dict(zip(_RECORD, zip(*rows, strict=True), strict=True)), tuple(missing))
+
+
+def _rows_of(run: records.Run) -> list[tuple[Any, ...]]:
+    """One row per evaluation; a run without any is one row without a loss, so that it does not vanish."""
+    identity = run.identity
+    beta, beta2 = identity.beta if isinstance(identity.beta, tuple) else (identity.beta, None)
+    head = (identity.experiment, identity.split, identity.budget, beta, beta2, identity.seed)
+    points = [point for point in run.points() if point.val_loss is not None or point.train_loss is not None]
+    return [(*head, p.step, p.val_loss, p.train_loss) for p in points or [records.Point(step=0)]]
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:
