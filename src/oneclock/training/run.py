@@ -64,9 +64,9 @@ def train(
             checkpoint.remove(path)
             return result
     accelerator = _accelerator(path, log_with)
-    set_seed(seed)
     if task is None:
         task = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
+    set_seed(seed)
     module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
     if workers is None:
         workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
@@ -90,6 +90,8 @@ def identify(experiment: Experiment, beta: Beta, seed: int) -> Identity:
     ]:
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
+    if not 0 <= seed < 2**32:  # which is what NumPy takes
+        raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed}")
     return Identity(experiment.name, checked(beta), seed, experiment.budget, experiment.split, asdict(experiment))
 
 
@@ -101,9 +103,7 @@ def is_main_process() -> bool:
 
 
 def set_seed(seed: int) -> None:
-    """Seed every global generator. A seed is a whole number from 0 to 2**32 - 1, which is what NumPy takes."""
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed}")
+    """Seed every global generator."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - a model may draw from the global generator
     torch.manual_seed(seed)
