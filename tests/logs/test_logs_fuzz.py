@@ -22,7 +22,7 @@ from oneclock.logs.source import Wanted
 
 QUICK = settings(
     max_examples=int(os.environ.get("ONECLOCK_FUZZ", "60")),
-    deadline=5000,
+    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

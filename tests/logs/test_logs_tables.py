@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -149,10 +150,22 @@ def test_thinning_keeps_the_best(points, limit):
         whole.add(step, value)
         thin.add(step, value)
     kept, exact = thin.curve(), whole.curve()
-    assert len(kept.steps) < limit
+    assert len(kept.steps) <= limit
     assert kept.best_loss == exact.best_loss
-    assert kept.steps[-1] == exact.steps[-1]
+    assert thin.duplicates == 0
     assert set(zip(kept.steps, kept.losses, strict=True)) <= set(zip(exact.steps, exact.losses, strict=True))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.integers(8, 64), st.sampled_from([-1.0, 1.0]))
+def test_thinning_is_even(values, limit, sign):
+    thin = Series(limit, sign)
+    for step, value in enumerate(values):
+        thin.add(step, value)
+    curve = thin.curve()
+    assert curve.best_loss == min(sign * value for value in values)
+    assert curve.steps[-1] == len(values) - 1
+    assert max((after - before for before, after in pairwise((-1, *curve.steps))), default=0) <= 2 * thin.merged
+    assert len(values) / thin.merged <= limit
 
 
 def test_a_very_long_curve_is_thinned_with_a_warning(tmp_path):

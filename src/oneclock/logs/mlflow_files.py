@@ -31,8 +31,7 @@ def load(path: Path, wanted: Wanted) -> Source:
         run = Found(_name(folder), {name: lines.head(file, 4096) for name, file in params.items()})
         run.saw(files)
         if metric in files:
-            run.series[metric] = Series()
-            bad += _add(files[metric], run.series[metric])
+            bad += _add(files[metric], run.keep(metric))
         runs.append(run)
     return Source(FORMAT, runs, warnings=[f"{bad:,} lines are no values and were left out"] if bad else [])
 

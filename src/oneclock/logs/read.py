@@ -133,8 +133,7 @@ def _log(path: Path, source: Source, named: str | None, steps_per_epoch: float |
     if not chosen:
         raise ValueError(f"{path} ({source.format}) has no values of {metric!r}; name one of: {names.listed(held)}")
     clock = _clock(source, [run.series[metric].starts_at for run in chosen], steps_per_epoch or _per_epoch(chosen))
-    sign = -1.0 if names.is_higher_better(metric) else 1.0
-    curves = [(run, run.series[metric].curve(clock.scale, clock.offset, sign)) for run in chosen]
+    curves = [(run, run.series[metric].curve(clock.scale, clock.offset)) for run in chosen]
     runs = [LoggedRun(run.name, curve, understood(run.arguments)) for run, curve in curves if curve is not None]
     if not runs:
         raise ValueError(f"{path}: {metric!r} has no finite value; name another of: {names.listed(seen)}")

@@ -19,6 +19,8 @@ _LAST_STEP = 2.0**53  # beyond it, floats no longer tell neighbouring steps apar
 class Series:
     """(step, value) in the order logged; of a step logged twice the later value counts.
 
+    `sign` is -1 where higher values are better. `merged` is how many evaluations one kept point may stand for.
+
     >>> series = Series()
     >>> for step, value in [(100, 2.0), (300, 1.7), (200, 1.8), (200, 1.5), (-1, 9.0)]:
     ...     series.add(step, value)
@@ -28,9 +30,13 @@ class Series:
     (1, 1)
     """
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = LIMIT, sign: float = 1.0) -> None:
         self._steps, self._values = array("d"), array("d")
-        self._limit, self._merged = limit, 1
+        self._limit, self._sign = limit, sign
+        self._lowest: tuple[float, float] | None = None  # of a group of `merged` that is not yet full
+        self._grouped = 0
+        self._last = -1.0, 0.0
+        self.merged = 1
         self.ignored = 0
         self.duplicates = 0
 
@@ -38,32 +44,37 @@ class Series:
         return len(self._steps)
 
     def add(self, step: float, value: float) -> None:
-        """Append one point; a step that is negative, not finite or beyond 2**53 is counted and left out."""
+        """Append `sign * value`; a step that is negative, not finite or beyond 2**53 is counted and left out."""
         if not 0 <= step <= _LAST_STEP:
             self.ignored += 1
             return
-        self._steps.append(step)
-        self._values.append(value)
-        if len(self._steps) >= self._limit:
-            self._shrink()
+        value *= self._sign
+        if self.merged == 1:
+            self._append(step, value)
+            return
+        if self._lowest is None or not self._lowest[1] <= value:
+            self._lowest = step, value
+        self._last = step, value
+        self._grouped += 1
+        if self._grouped == self.merged:
+            self._end_group()
 
     def forget_from(self, step: float) -> None:
         """Drop what was logged at `step` or later: a restarted run is about to repeat it."""
-        kept = [(s, v) for s, v in zip(self._steps, self._values, strict=True) if s < step]
-        self._steps, self._values = array("d", [s for s, _ in kept]), array("d", [v for _, v in kept])
+        self._end_group()
+        self._last = -1.0, 0.0
+        kept = np.array(self._steps) < step
+        self._keep(np.array(self._steps)[kept], np.array(self._values)[kept])
 
-    @property
-    def merged(self) -> int:
-        """How many evaluations one kept point may stand for; 1 where all are kept."""
-        return self._merged
-
-    def curve(self, scale: float = 1.0, offset: float = 0.0, sign: float = 1.0) -> Curve | None:
-        """The curve of `sign * value` over `(step + offset) * scale`, or None where no value is finite."""
+    def curve(self, scale: float = 1.0, offset: float = 0.0) -> Curve | None:
+        """The curve over `(step + offset) * scale`, or None where no value is finite."""
+        self._end_group()
         self._sort()
+        if self._steps and self._last[0] > self._steps[-1]:
+            self._append(*self._last)
         if not any(map(math.isfinite, self._values)):
             return None
-        steps = [_whole_if_exact((step + offset) * scale) for step in self._steps]
-        return Curve(steps, [sign * value for value in self._values])
+        return Curve([_whole_if_exact((step + offset) * scale) for step in self._steps], self._values)
 
     @property
     def starts_at(self) -> float:
@@ -77,6 +88,17 @@ class Series:
         gaps = np.diff(np.asarray(self._steps))
         return len(gaps) == 0 or bool((gaps == gaps[0]).all())
 
+    def _append(self, step: float, value: float) -> None:
+        self._steps.append(step)
+        self._values.append(value)
+        if len(self._steps) >= self._limit:
+            self._shrink()
+
+    def _end_group(self) -> None:
+        lowest, self._lowest, self._grouped = self._lowest, None, 0
+        if lowest is not None:
+            self._append(*lowest)
+
     def _sort(self) -> None:
         steps, values = np.array(self._steps), np.array(self._values)
         order = np.argsort(steps, kind="stable")
@@ -86,8 +108,9 @@ class Series:
         self._keep(steps[last], values[last])
 
     def _shrink(self) -> None:
-        """Of every two neighbours keep the lower, and the very last: best step and best loss stay exact."""
+        """Of every two neighbours keep the lower, and from here on of as many: best step and best loss stay exact."""
         self._sort()
+        self._last = self._steps[-1], self._values[-1]
         if len(self) <= self._limit // 2:
             return
         steps, values = np.array(self._steps), np.array(self._values)
@@ -95,7 +118,7 @@ class Series:
         rank = np.where(np.isnan(values[:pairs]), math.inf, values[:pairs]).reshape(-1, 2)
         kept = np.append(np.arange(0, pairs, 2) + rank.argmin(axis=1), np.arange(pairs, len(steps)))
         self._keep(steps[kept], values[kept])
-        self._merged *= 2
+        self.merged *= 2
 
     def _keep(self, steps: Any, values: Any) -> None:
         self._steps, self._values = array("d", steps.tobytes()), array("d", values.tobytes())

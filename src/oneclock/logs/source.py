@@ -62,8 +62,14 @@ class Found:
         else:
             kept = metric.lower() == wanted.metric.lower()
         if kept:
-            self.series[metric] = Series()
+            self.keep(metric)
         return kept
+
+    def keep(self, metric: str) -> Series:
+        """Begin the series of a metric."""
+        self.saw([metric])
+        self.series[metric] = Series(sign=-1.0 if names.is_higher_better(metric) else 1.0)
+        return self.series[metric]
 
     def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
         """Keep one value, if the metric's are kept."""

@@ -34,21 +34,18 @@ def load(path: Path, wanted: Wanted) -> Source:
         if (match := _COLUMN.fullmatch(column)) and not match["bound"] and match["metric"] != "_step"
     }
     metric = names.choose_metric([metric for _, metric in curves.values()], wanted.metric, path)
-    series = {index: Series() for index, (_, one) in curves.items() if one == metric}
+    runs = {index: Found(run) for index, (run, one) in curves.items() if one == metric}
+    series = {index: run.keep(metric) for index, run in runs.items()}
     for cells in table.rows(table.columns):
         where = float(table.counted) if step_at is None else table.number(cells[step_at])
         for index, points in series.items():
             value = table.number(cells[index])
             if where is not None and value is not None:
                 points.add(where, value)
-    runs = []
-    for index, points in series.items():
-        run = Found(curves[index][0])
+    for run in runs.values():
         run.saw(one for name, one in curves.values() if name == run.name)
-        run.series[metric] = points
-        runs.append(run)
-    warnings = table.warnings() + _about_sampling({run.name: run.series[metric] for run in runs})
-    return Source(FORMAT, runs, step, names.step_candidates(places), warnings)
+    warnings = table.warnings() + _about_sampling({runs[index].name: points for index, points in series.items()})
+    return Source(FORMAT, list(runs.values()), step, names.step_candidates(places), warnings)
 
 
 def _about_sampling(runs: dict[str, Series]) -> list[str]:
