@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from report_studies import SCRIPT, write_run, write_study
@@ -27,14 +28,14 @@ def page_of(study: Path, out: Path) -> str:
 
 
 def test_report_writes_everything_it_links_to(tmp_path: Path) -> None:
-    study = write_study(tmp_path / "study", ("digits",), betas=GRID[3:8])
+    study = write_study(tmp_path / "study", (SCRIPT,), betas=GRID[3:8])
     done = oneclock("report", study, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(tmp_path / "out" / "report.html")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     links = re.findall(r'href="([^"]+)"', text)
     assert len(links) > 20
-    assert all((tmp_path / "out" / link).is_file() for link in links)
+    assert all((tmp_path / "out" / unquote(link)).is_file() for link in links)
     assert {link.rsplit(".", 1)[1] for link in links} == {"png", "svg", "pdf", "csv", "md", "tex", "json"}
     assert "oneclock report study --out out" in text
     assert "torch 2.13.0" in text
@@ -48,6 +49,13 @@ def test_data_files_are_read_back_as_the_same_study(small_study: Path, tmp_path:
     assert analyse(again).experiments == subject.analysis.experiments
     with open(tmp_path / "data" / "runs.csv", encoding="utf-8", newline="") as file:
         assert len(list(csv.DictReader(file))) == len(list(small_study.glob("runs/*/*")))
+
+
+def test_data_files_keep_any_name(tmp_path: Path) -> None:
+    name = 'a "quoted", broken\r\nname\rof = 1'
+    write_run(tmp_path / "study", name, 0.9, 1)
+    folder.write(subject_of(tmp_path / "study"), tmp_path / "out", "", formats=())
+    assert [sweep.name for sweep in read(tmp_path / "out" / "data" / "curves.csv").sweeps] == [name]
 
 
 def test_equal_data_give_an_equal_page(small_study: Path, tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from oneclock.rule import REFRESHES
 
 
 def command(
@@ -15,7 +19,7 @@ def command(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder to write the report to.")] = Path("report"),
     paper: Annotated[bool, typer.Option("--paper", help="Report on the paper's published data instead.")] = False,
-    refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = 1000,
+    refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = REFRESHES,
     watch: Annotated[bool, typer.Option("--watch", help="Write it again and again until the sweep is done.")] = False,
     every: Annotated[int, typer.Option(help="Seconds between two of these.", min=1)] = 10,
 ) -> None:
@@ -27,24 +31,31 @@ def command(
 
     oneclock report --paper --out DIR
     """
+    from rich.console import Console
+
     from oneclock.report import folder, subject
 
     if paper == (study is not None):
         raise ValueError("give a study, or --paper, and not both")
-    if study is None:
-        if watch:
-            raise ValueError("--watch goes with a study: the paper's data do not change")
-        page = folder.write(subject.published(), out, f"oneclock report --paper --out {out.name}")
-    else:
-        typed = f"oneclock report {study.name} --out {out.name}"
-        typed += "" if refreshes == 1000 else f" --refreshes {refreshes:g}"
-        if watch:
-            page = folder.watch(
-                lambda: subject.subject_of(study, refreshes), _is_done(study), study.name, out, typed, every
-            )
+    if watch and study is None:
+        raise ValueError("--watch goes with a study: the paper's data do not change")
+    typed = _typed(study, out, refreshes)
+    with Console(stderr=True).status("watching: Ctrl-C ends it" if watch else "analysing and drawing"):
+        if study is None:
+            page = folder.write(subject.published(), out, typed)
+        elif watch:
+            read = partial(subject.subject_of, study, refreshes)
+            page = folder.watch(read, _is_done(study), study.name, out, typed, every)
         else:
             page = folder.write(subject.subject_of(study, refreshes), out, typed)
     print(page)
+
+
+def _typed(study: Path | None, out: Path, refreshes: float) -> str:
+    """The command that makes this report, to stand in it: names, not places, so that it can be sent to others."""
+    what = ["--paper"] if study is None else [study.resolve().name]
+    other = [] if refreshes == REFRESHES else ["--refreshes", f"{refreshes:g}"]
+    return shlex.join(["oneclock", "report", *what, "--out", out.resolve().name, *other])
 
 
 def _is_done(study: Path) -> Callable[[], bool]:

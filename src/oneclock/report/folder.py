@@ -115,7 +115,7 @@ def _evaluations(study: Study) -> Iterator[Sequence[Any]]:
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file)  # ends lines with CR LF, and so quotes either of them in a name
         writer.writerow(columns)
         writer.writerows(rows)
 

@@ -47,6 +47,8 @@ _UNDATED: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "ModDate": None, "Producer": "oneclock", "Creator": "oneclock"},
     "png": {"Software": "oneclock"},
 }
+_TICKS = {1: 10, 2: 7, 3: 4}
+"""Along x, by the number of columns."""
 _NAMED_ROW, _PANEL, _WIDTH, _LEGEND_ROW = 0.21, 2.3, 7.2, 0.19
 
 
@@ -78,7 +80,7 @@ def _drawn(figure: Figure) -> Any:
     paper = Paper(figsize=(_WIDTH, height), layout="constrained")
     axes = paper.subplots(rows, figure.columns, squeeze=False).flatten()
     for chart, axis in zip(figure.charts, axes, strict=False):
-        _draw(chart, axis)
+        _draw(chart, axis, ticks=_TICKS[min(figure.columns, 3)])
     for place, axis in enumerate(axes):
         if place >= len(figure.charts):
             axis.set_visible(False)
@@ -93,7 +95,8 @@ def _panel_height(chart: Chart) -> float:
     return 0.7 + _NAMED_ROW * len(chart.y.ticks) if named else _PANEL * (1.0 if chart.title else 1.5)
 
 
-def _draw(chart: Chart, axis: Any) -> None:
+def _draw(chart: Chart, axis: Any, ticks: int) -> None:
+    """One pair of axes, with at most so many ticks along x."""
     for span in chart.spans:
         axis.axvspan(span.low, span.high, **_span(span))
     for line in chart.lines:
@@ -106,7 +109,8 @@ def _draw(chart: Chart, axis: Any) -> None:
     axis.set_title(chart.title, loc="left")
     axis.set_xlim(chart.x.low, chart.x.high)
     axis.set_ylim(chart.y.low, chart.y.high)
-    axis.set_xticks([place for place, _ in chart.x.ticks], [text for _, text in chart.x.ticks])
+    kept = chart.x.ticks[:: math.ceil(len(chart.x.ticks) / ticks)]
+    axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
     axis.set_yticks([place for place, _ in chart.y.ticks], [text for _, text in chart.y.ticks])
     axis.set_xlabel(chart.x.label)
     axis.set_ylabel(chart.y.label)

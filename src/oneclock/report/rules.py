@@ -106,7 +106,7 @@ def noise_figure(analysis: Analysis) -> Iterator[Figure]:
         series = [_noise_series(known, figure) for figure in _FIGURES]
         fixed = _risk(analysis.summary.fixed, split)
         lines = [] if fixed is None else [*_fixed_lines(analysis.summary.fixed, fixed)]
-        x = number_axis("sigma of the relative error in T_ES", -0.01, max(sigma for sigma, _ in known) + 0.01)
+        x = number_axis("relative error in T_ES, sigma", -0.01, max(sigma for sigma, _ in known) + 0.01)
         charts.append(Chart(title, x, _gap_from_zero(series, lines), tuple(series), lines=tuple(lines)))
     if charts:
         draws = analysis.robustness.noise[-1].draws
@@ -148,7 +148,7 @@ def refresh_figure(analysis: Analysis) -> Figure:
     )
     caption = (
         "How often the memory is renewed in training. The refresh rule is flat; a fixed beta renews more the longer "
-        "training lasts. Stars are the best betas of the sweeps, bars all swept betas within 1 % of them."
+        "training lasts. Stars are the best betas of the sweeps, dots the swept betas within 1 % of them."
     )
     return Figure("refresh-count", "Refresh count against horizon", caption, (chart,))
 
@@ -279,7 +279,8 @@ def _fixed_lines(row: RuleRow, risk: Risk) -> Iterator[Line]:
 def _gap_from_zero(series: Sequence[Series], lines: Sequence[Line]) -> Axis:
     highs = [value for line in series for value in (*line.y, *line.high) if value is not None]
     level = [line.at for line in lines if line.axis == "y"]
-    return number_axis("gap, %", 0, max([*highs, *level, 0.01]) * 1.08)
+    top = max([*highs, *level, 0.01])
+    return number_axis("gap, %", -0.03 * top, 1.08 * top)
 
 
 def _refresh_line(name: str, count: object, ends: tuple[float, float], color: str, dash: Dash) -> Series:
@@ -297,18 +298,28 @@ def _refresh_line(name: str, count: object, ends: tuple[float, float], color: st
 
 
 def _near_best(results: Sequence[ExperimentResult]) -> Iterator[Series]:
-    """The best beta of every sweep, and the bar of all swept betas whose gap is under 1 %."""
-    best, near = "best beta of a sweep", "swept betas within 1 %"
-    for result in results:
-        horizon = result.horizons.used
-        betas = [point.beta for point in result.gaps if point.gap < NEAR]
-        counts = [refresh_count(beta, horizon) for beta in betas]
-        words = tuple(
-            f"{result.name}: β {beta:g}, memory {memory_horizon(beta):,.4g} of {horizon:,g} steps: {count:,.0f} times"
-            for beta, count in zip(betas, counts, strict=True)
-        )
-        place = (math.log10(horizon),)
-        heights = tuple(math.log10(count) for count in counts)
-        yield Series(near, place * len(betas), heights, palette.QUIET, texts=words, group=near)
-        top = betas.index(result.oracle_beta)
-        yield Series(best, place, (heights[top],), "c2", "none", "star", texts=(words[top],), group=best)
+    """The swept betas of every sweep whose gap is under 1 %, and over them the best."""
+    near = [
+        (result, p.beta) for result in results for p in result.gaps if p.gap < NEAR and p.beta != result.oracle_beta
+    ]
+    if near:
+        yield _refreshes("swept betas within 1 %", near, palette.QUIET, "circle")
+    yield _refreshes("best beta of a sweep", [(result, result.oracle_beta) for result in results], "c2", "star")
+
+
+def _refreshes(name: str, found: Sequence[tuple[ExperimentResult, float]], color: str, marker: Marker) -> Series:
+    counts = [refresh_count(beta, result.horizons.used) for result, beta in found]
+    return Series(
+        name,
+        tuple(math.log10(result.horizons.used) for result, _ in found),
+        tuple(math.log10(count) for count in counts),
+        color,
+        "none",
+        marker,
+        texts=tuple(
+            f"{result.name}: β {beta:g}, a memory of {memory_horizon(beta):,.4g} steps, renewed {count:,.0f} times in "
+            f"{result.horizons.used:,g}"
+            for (result, beta), count in zip(found, counts, strict=True)
+        ),
+        group=name,
+    )

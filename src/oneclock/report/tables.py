@@ -48,8 +48,9 @@ def headings(table: Table) -> list[str]:
 
 
 def cells(table: Table) -> list[list[str]]:
-    """Every cell as printed, row by row: what all renderings show."""
-    return [[table.shown(row, column) for column in range(len(table.columns))] for row in range(len(table.rows))]
+    """Every cell as printed, on one line, row by row: what all renderings show."""
+    wide = range(len(table.columns))
+    return [[" ".join(table.shown(row, column).split()) for column in wide] for row in range(len(table.rows))]
 
 
 def to_csv(table: Table) -> str:
