@@ -47,22 +47,28 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Stu
         return _study_of_records(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a CSV or Parquet file, or a study's folder")
-    import pandas as pd
-
-    suffix = path.suffix.lower()
-    if suffix in _PARQUET:
-        frame = pd.read_parquet(path)
-    elif suffix in _TEXT:
-        try:
-            frame = pd.read_csv(path, sep=_TEXT[suffix], dtype=object)  # text: read to the last digit later
-        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-            raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
-    else:
-        raise ValueError(f"{path.name} is neither .csv, .tsv nor .parquet; save the table as one of them")
+    frame = _frame(path)
     try:
         return study_of(_columns(frame))
     except ValueError as error:
         raise ValueError(f"{path.name}, {error}") from None
+
+
+def _frame(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    suffix = path.suffix.lower()
+    if suffix in _PARQUET:
+        try:
+            return pd.read_parquet(path)
+        except ImportError:
+            raise ImportError("a Parquet file needs pyarrow: pip install 'oneclock[logs]'") from None
+    if suffix not in _TEXT:
+        raise ValueError(f"{path.name} is neither .csv, .tsv nor .parquet; save the table as one of them")
+    try:
+        return pd.read_csv(path, sep=_TEXT[suffix], dtype=object)  # text, so that numbers keep every digit
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
 
 
 def study_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Study:
