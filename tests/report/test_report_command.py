@@ -111,6 +111,14 @@ def test_bad_calls_are_one_line(tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
+def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
+    absent = "import sys; sys.modules['matplotlib'] = None; from oneclock.cli import main; main(sys.argv[1:])"
+    call = [sys.executable, "-c", absent, "report", "--paper", "--out", str(tmp_path / "out")]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "oneclock: a report needs matplotlib: pip install 'oneclock[report]'\n"
+
+
 def test_watch_waits_refreshes_and_ends_with_the_study(tmp_path: Path) -> None:
     study, out = tmp_path / "study", tmp_path / "out"
     unfinished = write_run(study, SCRIPT, 0.9, 1, ending=None)

@@ -30,6 +30,7 @@ def explorer(study: Study, analysis: Analysis, losses_known: bool = True, grid: 
     axis = sorted({*all_betas(analysis), *grid})
     return {
         "stops": [_stop(horizon, refreshes) for horizon in stops],
+        "outside": f"Outside {CALIBRATED[0]:,} to {CALIBRATED[1]:,} steps the rule extrapolates.",
         "experiments": [
             {
                 "name": result.name,

@@ -18,7 +18,7 @@ from typing import Any
 
 from oneclock.analysis import Analysis, Study, as_json
 from oneclock.analysis.tables import FIVE, Table, baselines, horizons, rules_side_by_side
-from oneclock.report import plot
+from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
 from oneclock.report.page import page, waiting_page
 from oneclock.report.rules import rule_figures
@@ -40,6 +40,7 @@ def write(
     reload_seconds: int | None = None,
 ) -> Path:
     """Write the whole report below `out`, printed figures in these formats; the path of its page."""
+    check_installed()
     analysis = subject.analysis
     tables = tables_of(analysis)
     figures = [*sweep_figures(analysis, subject.losses_known), *rule_figures(analysis)]
@@ -71,6 +72,7 @@ def watch(
 
 def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str, seconds: int) -> Path:
     """The report as far as it goes, on a page that reloads itself; one that says so where there is nothing yet."""
+    check_installed()
     try:
         subject = read()
     except ValueError as error:

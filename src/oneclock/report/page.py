@@ -84,10 +84,7 @@ def waiting_page(title: str, reason: str, command: str, reload_seconds: int) -> 
 
 
 def _rendered(**values: Any) -> str:
-    try:
-        from jinja2 import Environment, PackageLoader
-    except ImportError:
-        raise ImportError("the report needs jinja2; pip install 'oneclock[report]'") from None
+    from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
     folder = files("oneclock.report") / "page"

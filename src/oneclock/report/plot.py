@@ -97,6 +97,18 @@ def _panel_height(chart: Chart) -> float:
 
 def _draw(chart: Chart, axis: Any, ticks: int) -> None:
     """One pair of axes, with at most so many ticks along x."""
+    _draw_marks(chart, axis)
+    axis.set_title(chart.title, loc="left")
+    axis.set_xlim(chart.x.low, chart.x.high)
+    axis.set_ylim(chart.y.low, chart.y.high)
+    kept = chart.x.ticks[:: math.ceil(len(chart.x.ticks) / ticks)]
+    axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
+    axis.set_yticks([place for place, _ in chart.y.ticks], [text for _, text in chart.y.ticks])
+    axis.set_xlabel(chart.x.label)
+    axis.set_ylabel(chart.y.label)
+
+
+def _draw_marks(chart: Chart, axis: Any) -> None:
     for span in chart.spans:
         axis.axvspan(span.low, span.high, **_span(span))
     for line in chart.lines:
@@ -106,14 +118,6 @@ def _draw(chart: Chart, axis: Any, ticks: int) -> None:
         if series.low:
             low, high = ([math.nan if v is None else v for v in side] for side in (series.low, series.high))
             axis.fill_between(series.x, low, high, color=colours()[series.color], alpha=0.18, linewidth=0)
-    axis.set_title(chart.title, loc="left")
-    axis.set_xlim(chart.x.low, chart.x.high)
-    axis.set_ylim(chart.y.low, chart.y.high)
-    kept = chart.x.ticks[:: math.ceil(len(chart.x.ticks) / ticks)]
-    axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
-    axis.set_yticks([place for place, _ in chart.y.ticks], [text for _, text in chart.y.ticks])
-    axis.set_xlabel(chart.x.label)
-    axis.set_ylabel(chart.y.label)
 
 
 def _legend(figure: Figure) -> dict[str, Any]:

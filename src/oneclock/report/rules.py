@@ -1,4 +1,4 @@
-"""The figures over all experiments, as values: gaps per rule, the R0 sweep, noise in T_ES, refreshes and horizon."""
+"""The figures over all experiments, as values: gaps per rule, the R0 sweep, noise in T_ES."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from oneclock.analysis.risk import NEAR
-from oneclock.analysis.values import Analysis, Estimate, ExperimentResult, NoiseFigure, NoiseRisk, Risk, RuleRow
+from oneclock.analysis.values import Analysis, Estimate, NoiseFigure, NoiseRisk, Risk, RuleRow
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
@@ -18,12 +18,11 @@ from oneclock.report.chart import (
     Marker,
     Series,
     Span,
-    log_axis,
     named_axis,
     number_axis,
 )
+from oneclock.report.refreshes import refresh_figure
 from oneclock.report.sweeps import interval_words, percent
-from oneclock.rule import CALIBRATED, memory_horizon, refresh_count
 
 Split = Literal["development", "heldout", "all"]
 SPLITS: dict[Split, str] = {"development": "development", "heldout": "held-out", "all": "all experiments"}
@@ -117,42 +116,6 @@ def noise_figure(analysis: Analysis) -> Iterator[Figure]:
         yield Figure("noise", "Robustness to an error in T_ES", caption, tuple(charts), len(charts))
 
 
-def refresh_figure(analysis: Analysis) -> Figure:
-    """Refresh count against horizon: the rule is a flat line, a fixed beta is not; with the sweeps' best betas."""
-    horizons = [result.horizons.used for result in analysis.experiments]
-    low, high = min(*horizons, *CALIBRATED) / 2, max(*horizons, *CALIBRATED) * 2
-    refreshes = analysis.summary.refreshes
-    ends = (low, high)
-    calibrated = [math.log10(bound) for bound in CALIBRATED]
-    series = [_refresh_line(f"refresh rule, R₀ = {refreshes:g}", lambda _: refreshes, ends, "c1", "solid")]
-    fixed = {beta for beta in analysis.summary.fixed.betas if beta is not None} | {0.9, 0.99, 0.999}
-    for place, beta in enumerate(sorted(fixed)):
-        name = f"fixed β = {beta:g}"
-        series.append(
-            _refresh_line(
-                name,
-                lambda t, beta=beta: refresh_count(beta, t),
-                ends,
-                palette.ramp(place, len(fixed) + 1),
-                palette.dash(place + 1),
-            )
-        )
-    series += [*_near_best(analysis.experiments)]
-    counts = [value for line in series for value in line.y]
-    chart = Chart(
-        title="",
-        x=log_axis("horizon T, steps", low, high),
-        y=log_axis("refresh count R = (1 - β) T", 10 ** min(counts) * 0.8, 10 ** max(counts) * 1.25),
-        series=tuple(series),
-        spans=(Span(calibrated[0], calibrated[1], palette.QUIET, "horizons the evidence covers"),),
-    )
-    caption = (
-        "How often the memory is renewed in training. The refresh rule is flat; a fixed beta renews more the longer "
-        "training lasts. Stars are the best betas of the sweeps, dots the swept betas within 1 % of them."
-    )
-    return Figure("refresh-count", "Refresh count against horizon", caption, (chart,))
-
-
 def gap_place(gap: float) -> float:
     """Where a gap is drawn on `gap_axis`; the sign is kept, for an untied baseline may beat the best tied beta."""
     return math.copysign(math.log10(1 + abs(gap) / _GAP_UNIT), gap)
@@ -205,7 +168,7 @@ def _means(rows: Sequence[RuleRow]) -> Iterator[Series]:
         yield Series(
             name, (gap_place(mean.value),), (float(place),), palette.INK, "none", "diamond", texts=(words,), group=name
         )
-        if interval is not None:
+        if interval is not None and math.isfinite(interval.upper):
             ends = (gap_place(interval.lower), gap_place(interval.upper))
             yield Series(name, ends, (float(place),) * 2, palette.INK, texts=(words, words), group=name)
 
@@ -281,45 +244,3 @@ def _gap_from_zero(series: Sequence[Series], lines: Sequence[Line]) -> Axis:
     level = [line.at for line in lines if line.axis == "y"]
     top = max([*highs, *level, 0.01])
     return number_axis("gap, %", -0.03 * top, 1.08 * top)
-
-
-def _refresh_line(name: str, count: object, ends: tuple[float, float], color: str, dash: Dash) -> Series:
-    assert callable(count)
-    values = [count(end) for end in ends]
-    return Series(
-        name,
-        tuple(math.log10(end) for end in ends),
-        tuple(math.log10(value) for value in values),
-        color,
-        dash,
-        texts=tuple(f"{name}: {v:,.0f} refreshes in {t:,.0f} steps" for t, v in zip(ends, values, strict=True)),
-        group=name,
-    )
-
-
-def _near_best(results: Sequence[ExperimentResult]) -> Iterator[Series]:
-    """The swept betas of every sweep whose gap is under 1 %, and over them the best."""
-    near = [
-        (result, p.beta) for result in results for p in result.gaps if p.gap < NEAR and p.beta != result.oracle_beta
-    ]
-    if near:
-        yield _refreshes("swept betas within 1 %", near, palette.QUIET, "circle")
-    yield _refreshes("best beta of a sweep", [(result, result.oracle_beta) for result in results], "c2", "star")
-
-
-def _refreshes(name: str, found: Sequence[tuple[ExperimentResult, float]], color: str, marker: Marker) -> Series:
-    counts = [refresh_count(beta, result.horizons.used) for result, beta in found]
-    return Series(
-        name,
-        tuple(math.log10(result.horizons.used) for result, _ in found),
-        tuple(math.log10(count) for count in counts),
-        color,
-        "none",
-        marker,
-        texts=tuple(
-            f"{result.name}: β {beta:g}, a memory of {memory_horizon(beta):,.4g} steps, renewed {count:,.0f} times in "
-            f"{result.horizons.used:,g}"
-            for (result, beta), count in zip(found, counts, strict=True)
-        ),
-        group=name,
-    )

@@ -231,7 +231,7 @@
     return views;
   }
 
-  function explorer({ stops, experiments }) {
+  function explorer({ stops, experiments, outside }) {
     const [pick, slider] = [byId("experiment"), byId("horizon")];
     let sweep = null;
     const say = (id, text) => (byId(id).textContent = text ?? "–");
@@ -251,7 +251,7 @@
       const notes = [];
       if (!point) notes.push("The rule has no beta for so short a horizon.");
       if (point?.interval) notes.push(`Gap: ${point.interval}.`);
-      if (!stop.inside) notes.push("Outside 6,000 to 40,000 steps the rule extrapolates.");
+      if (!stop.inside) notes.push(outside);
       byId("at-note").textContent = notes.join(" ");
       const marked = sweep.chart.series.find((one) => one.marker === "frame");
       if (marked) {
