@@ -68,7 +68,9 @@ def command_of(way: str, out: Path) -> list[str] | None:
 def rows_of(way: str, out: Path) -> dict[tuple[float, int], tuple[float, float]]:
     """(beta, seed) -> (best loss, seconds in training)."""
     if way != "oneclock":
-        return {(beta, seed): (loss, seconds) for beta, seed, loss, seconds in json.loads((out / "rows.json").read_text())}
+        return {
+            (beta, seed): (loss, seconds) for beta, seed, loss, seconds in json.loads((out / "rows.json").read_text())
+        }
     from oneclock.sweep import Study
 
     rows = Study.read(out / "study").rows()
@@ -121,7 +123,9 @@ def main(ways: list[str], repeats: int) -> None:
             overheads.setdefault(way, []).append((wall * WAYS[way] - trained) / len(rows))
             print(f"{way:12} {wall:7.1f} s, {trained / len(rows):5.2f} s of training per run", flush=True)
     ours = statistics.median(walls[ways[0]])
-    print(f"\n{'median of ' + str(repeats):12} {'wall clock':>10} {'oneclock is':>14} {'overhead per run':>18}   losses")
+    print(
+        f"\n{'median of ' + str(repeats):12} {'wall clock':>10} {'oneclock is':>14} {'overhead per run':>18}   losses"
+    )
     for way, times in walls.items():
         wall, over = statistics.median(times), statistics.median(overheads[way])
         print(f"{way:12} {wall:8.1f} s {wall / ours:9.2f} x fast {over:16.2f} s   equal {same[way]}")

@@ -68,7 +68,7 @@ def test_adaptive_climbs_to_the_best_and_stops_once_it_is_clear():
 
 
 def test_adaptive_climbs_from_afar():
-    losses, _ = played(Adaptive(max_runs=20), lambda cell: bowl(cell), budget=1_000_000)
+    losses, _ = played(Adaptive(max_runs=20), bowl, budget=1_000_000)
     assert choice(losses) == rule.GRID[5]
     assert {cell.beta for cell in losses} == set(rule.GRID[4:13])
 

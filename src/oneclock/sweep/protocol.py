@@ -89,7 +89,7 @@ class Paper:
 class Adaptive:
     """Find the best beta with few runs: climb from the rule's choice until bracketed, then seeds for the best three.
 
-    Stops when one more seed would change the choice with a chance of less than about one in twenty, when the seeds
+    Stops when one more seed would change the choice with a chance of less than about one in a hundred, when the seeds
     are spent, or at `max_runs`.
     """
 
@@ -180,7 +180,7 @@ def choice(losses: Losses) -> float | None:
 def settled(losses: Sequence[Sequence[float]]) -> bool:
     """Whether one more seed for each beta would leave the best one best; `losses` has one row of seeds per beta.
 
-    The seeds' spread is pooled over the betas; 2.35 is Student's 95 % point for three betas with two seeds.
+    The seeds' spread is pooled over the betas; 4.54 is Student's 99 % point for three betas with two seeds.
 
     >>> settled([[1.00, 1.01], [1.30, 1.31]]), settled([[1.00, 1.20], [1.05, 1.15]])
     (True, False)
@@ -191,7 +191,7 @@ def settled(losses: Sequence[Sequence[float]]) -> bool:
     seeds = len(rows[0])
     spread = math.fsum((loss - _mean(row)) ** 2 for row in rows for loss in row) / (len(rows) * (seeds - 1))
     best, second = sorted(map(_mean, rows))[:2]
-    return (seeds + 1) * (second - best) >= 2.35 * math.sqrt(2 * spread)
+    return (seeds + 1) * (second - best) >= 4.54 * math.sqrt(2 * spread)
 
 
 def protocol_from(kind: str, **values: Any) -> Protocol:

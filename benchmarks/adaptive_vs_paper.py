@@ -1,0 +1,150 @@
+"""The adaptive protocol against the paper's 23 runs: how many runs it spends and the gap it ends at, seeds being noisy.
+
+    python benchmarks/adaptive_vs_paper.py [--repeats 400] [--real SEEDS]
+
+Published sweeps: the gaps recovered from the paper's tables are taken as the truth, and every run adds seed noise of a
+known size. The tables only show betas that some rule visits; beyond them a curve is continued with its last slope, at
+least 0.3 points per grid step (an assumption, stated here because a climb depends on it). The paper's oracle has gap 0.
+Both protocols see the same noise, and a 23-run sweep does not find the true best either: that is what is compared.
+`--real` trains the benchmark's network with that many seeds at all 13 betas, takes the mean over all seeds as the
+truth, and lets both protocols draw three of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from oneclock import rule
+from oneclock.experiments.published import PUBLISHED
+from oneclock.paper.published import printed, recovered
+from oneclock.sweep.protocol import Adaptive, Cell, Paper, Protocol, choice, next_step
+
+PROTOCOLS: dict[str, Protocol] = {
+    "paper": Paper(),
+    "adaptive": Adaptive(),
+    "adaptive, 7 runs": Adaptive(max_runs=7),
+}
+
+
+def published_truth() -> Iterator[tuple[int, dict[float, float]]]:
+    """(budget, beta -> gap in percent) of each published experiment, continued over the whole grid."""
+    stars = [rule.nearest_beta(float(row[4])) for row in printed()["selected-betas"].rows]
+    for number, (experiment, star) in enumerate(zip(PUBLISHED, stars, strict=True), start=1):
+        known = {cell.beta: 100 * cell.gap for cell in recovered() if cell.experiment == number} | {star: 0.0}
+        gaps = {rule.GRID.index(beta): gap for beta, gap in known.items()}
+        yield experiment.budget, {rule.GRID[k]: gap for k, gap in continued(gaps).items()}
+
+
+def continued(gaps: Mapping[int, float]) -> dict[int, float]:
+    """Gaps by grid index, filled between and continued beyond the known ones."""
+    known = sorted(gaps)
+    filled = dict(gaps)
+    for k in range(known[0], known[-1]):
+        low = max(one for one in known if one <= k)
+        high = min(one for one in known if one > k)
+        filled.setdefault(k, gaps[low] + (gaps[high] - gaps[low]) * (k - low) / (high - low))
+    for edge, inner, outward in ((known[0], known[0] + 1, -1), (known[-1], known[-1] - 1, 1)):
+        slope = max(filled[edge] - filled[inner], 0.3)
+        k = edge + outward
+        while 0 <= k < len(rule.GRID):
+            filled[k] = filled[k - outward] + slope
+            k += outward
+    return filled
+
+
+def played(protocol: Protocol, budget: int, loss: Callable[[Cell], float]) -> dict[Cell, float]:
+    """The losses of all runs that a protocol asks for."""
+    losses: dict[Cell, float] = {}
+    while runs := next_step(protocol, losses, budget).runs:
+        losses |= {cell: loss(cell) for cell in runs}
+    return losses
+
+
+def mean_over_seeds(losses: Mapping[Cell, float]) -> float:
+    """The beta with the smallest L(beta) as the paper counts it: a beta with one seed counts with one."""
+    betas = {cell.beta for cell in losses}
+    means = {beta: statistics.fmean(loss for cell, loss in losses.items() if cell.beta == beta) for beta in betas}
+    return min(means, key=lambda beta: (means[beta], beta))
+
+
+def cvar(gaps: list[float]) -> float:
+    return statistics.fmean(sorted(gaps)[-math.ceil(len(gaps) / 4) :])
+
+
+def row(name: str, gaps: list[float], runs: list[int]) -> str:
+    return (
+        f"{name:28} {statistics.fmean(runs):6.2f} {max(runs):5d} {statistics.fmean(gaps):9.3f} "
+        f"{cvar(gaps):9.3f} {max(gaps):9.3f}"
+    )
+
+
+def simulate(noise: float, repeats: int) -> dict[str, tuple[list[float], list[int]]]:
+    """Protocol -> (true gap at its choice, runs spent), one per experiment and repeat; noise in percent of the loss."""
+    found: dict[str, tuple[list[float], list[int]]] = {}
+    for repeat in range(repeats):
+        for number, (budget, gaps) in enumerate(published_truth()):
+            dice = random.Random(f"{repeat} {number} {noise}")
+            drawn = {Cell(beta, seed): gaps[beta] + dice.gauss(0, noise) for beta in rule.GRID for seed in (1, 2, 3)}
+            for name, protocol in PROTOCOLS.items():
+                losses = played(protocol, budget, drawn.__getitem__)
+                picks = {name: choice(losses)}
+                if name == "paper":
+                    picks["paper, one seed counts too"] = mean_over_seeds(losses)
+                for label, beta in picks.items():
+                    gaps_, runs = found.setdefault(label, ([], []))
+                    gaps_.append(gaps[beta])
+                    runs.append(len(losses))
+    return found
+
+
+def real(seeds: int, repeats: int) -> dict[str, tuple[list[float], list[int]]]:
+    """The same on losses of the benchmark's network, trained here; prints each beta's mean and spread."""
+    sys.path.insert(0, str(Path(__file__).parent / "sweep_peers"))
+    from digits import best
+
+    budget, dice = 1500, random.Random(1)
+    trained = {beta: [best(beta, seed, budget)[0] for seed in range(1, seeds + 1)] for beta in rule.GRID}
+    truth = {beta: statistics.fmean(losses) for beta, losses in trained.items()}
+    for beta, losses in trained.items():
+        gap = 100 * (truth[beta] / min(truth.values()) - 1)
+        print(
+            f"  beta {beta:<8g} mean {truth[beta]:.4f}, gap {gap:6.2f} %, seeds spread {statistics.stdev(losses):.4f}"
+        )
+    found: dict[str, tuple[list[float], list[int]]] = {}
+    for _ in range(repeats):
+        three = dice.sample(range(seeds), 3)
+        drawn = {Cell(beta, seed): losses[three[seed - 1]] for beta, losses in trained.items() for seed in (1, 2, 3)}
+        for name, protocol in PROTOCOLS.items():
+            losses = played(protocol, budget, drawn.__getitem__)
+            gaps, runs = found.setdefault(name, ([], []))
+            gaps.append(100 * (truth[choice(losses)] / min(truth.values()) - 1))
+            runs.append(len(losses))
+    return found
+
+
+def main(repeats: int, seeds: int) -> None:
+    head = f"{'':28} {'runs':>6} {'most':>5} {'mean gap':>9} {'CVaR 25%':>9} {'max gap':>9}   (percent)"
+    for noise in (0.03, 0.1, 0.3, 1.0, 3.0):
+        print(f"\npublished sweeps, seed noise {noise} %\n{head}")
+        for name, (gaps, runs) in simulate(noise, repeats).items():
+            print(row(name, gaps, runs))
+    if seeds:
+        print("\na real network on scikit-learn's digits")
+        found = real(seeds, repeats)
+        print(head)
+        for name, (gaps, runs) in found.items():
+            print(row(name, gaps, runs))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=400)
+    parser.add_argument("--real", type=int, default=0, metavar="SEEDS")
+    arguments = parser.parse_args()
+    main(arguments.repeats, arguments.real)
