@@ -81,7 +81,7 @@ def main() -> None:
         best = [curve.best_loss for curve in runs]
         print(f"  {name:<28}{statistics.mean(best):.4f}  ({min(best):.4f} to {max(best):.4f})")
     useful = oneclock.effective_horizon({choice.beta: next(iter(curves.values()))}, budget=STEPS)
-    print(f"\nTraining stayed useful for about {useful:,} of the {STEPS:,} steps: give that to `oneclock beta` next time.")
+    print(f"\nTraining stayed useful for about {useful:,} of {STEPS:,} steps: give that to `oneclock beta` next time.")
 
 
 if __name__ == "__main__":

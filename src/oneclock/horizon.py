@@ -117,12 +117,28 @@ def effective_horizon(
 ) -> int | float:
     """T_ES of one experiment from its curves, beta -> one curve per seed: in steps, to one significant digit.
 
-    Over the two betas with the lowest L(beta): the mean over seeds of the early-stopping step, averaged. With one
-    beta, that one. The result may exceed the budget.
+    It is the `mean_early_stop` rounded, and may exceed the budget.
 
     >>> good, bad = Curve([500, 1000], [2.0, 1.0]), Curve([500, 1000], [4.0, 5.0])
     >>> effective_horizon({0.9: [good], 0.99: [bad]}, budget=1000)
     1000
+    """
+    return one_digit(mean_early_stop(curves, budget, convention, patience, min_delta))
+
+
+def mean_early_stop(
+    curves: Mapping[float, Sequence[Curve]],
+    budget: float,
+    convention: Convention = "stop",
+    patience: float | None = None,
+    min_delta: float = 0.0,
+) -> float:
+    """The early-stopping step, not rounded: the mean over seeds of the two betas with the lowest L, averaged.
+
+    With one beta, that one.
+
+    >>> mean_early_stop({0.9: [Curve([500, 1250], [2.0, 1.0])]}, budget=1250)
+    1250.0
     """
     if not curves:
         raise ValueError("T_ES needs the curves of at least one beta")
@@ -132,7 +148,7 @@ def effective_horizon(
         / len(curves[beta])
         for beta in best
     ]
-    return one_digit(math.fsum(times) / len(times))
+    return math.fsum(times) / len(times)
 
 
 def one_digit(steps: float) -> int | float:

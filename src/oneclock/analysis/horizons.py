@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from oneclock.analysis.study import Sweep, Trial
 from oneclock.analysis.values import Horizons, HorizonSource
-from oneclock.horizon import Convention, Curve, early_stop, one_digit
+from oneclock.horizon import Convention, Curve, mean_early_stop, one_digit
 
 
 def budget_of(sweep: Sweep) -> float | None:
@@ -30,12 +30,8 @@ def horizon_of(
     best, budget = _two_best(sweep), budget_of(sweep)
     if best is None or budget is None:
         return None
-    times = [
-        math.fsum(early_stop(curve, budget, patience * budget, min_delta).at(convention) for curve in curves)
-        / len(curves)
-        for curves in best
-    ]
-    raw = math.fsum(times) / len(times)
+    steps = round(patience * budget, 6)  # 0.1 * 70 is 7.000000000000001
+    raw = mean_early_stop(best, budget, convention, steps, min_delta)
     return (one_digit(raw), raw) if raw > 0 else None
 
 
@@ -61,15 +57,15 @@ def horizons_of(sweep: Sweep) -> Horizons:
     )
 
 
-def _two_best(sweep: Sweep) -> list[list[Curve]] | None:
+def _two_best(sweep: Sweep) -> dict[float, list[Curve]] | None:
     """The curves of the two betas with the lowest L; None where one of their runs has none."""
     by_beta: dict[float, list[Trial]] = {}
     for trial in sweep.tied:
         if trial.min_val_loss is not None:
             by_beta.setdefault(trial.beta, []).append(trial)
     best = sorted(by_beta, key=lambda beta: (_mean(by_beta[beta]), beta))[:2]
-    curves = [[trial.val for trial in by_beta[beta] if trial.val is not None] for beta in best]
-    return curves if all(len(kept) == len(by_beta[beta]) for kept, beta in zip(curves, best, strict=True)) else None
+    curves = {beta: [trial.val for trial in by_beta[beta] if trial.val is not None] for beta in best}
+    return curves if all(len(kept) == len(by_beta[beta]) for beta, kept in curves.items()) else None
 
 
 def _mean(trials: Sequence[Trial]) -> float:
