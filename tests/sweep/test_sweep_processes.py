@@ -206,6 +206,18 @@ def test_a_command_and_its_csv(tmp_path):
     assert "no luck" in (tmp_path / "s/runs/command/beta-0.1-seed-1/output.log").read_text()
 
 
+def test_an_experiment_of_the_project_by_name(tmp_path):
+    pytest.importorskip("sklearn")
+    settings = ["--budget", "4", "--set", "evaluation.every=2", "--betas", "0.5,0.9", "--arms", "0.9/0.999"]
+    line = [sys.executable, "-m", "oneclock", "sweep", "resnet-digits", *settings, "--seeds", "1", "--in-process"]
+    subprocess.run([*line, "--out", tmp_path / "s"], check=True, stdout=subprocess.DEVNULL)
+    rows = Study.read(tmp_path / "s").rows()
+    assert [(row.beta, row.state, row.step) for row in rows] == [
+        (beta, "finished", 4) for beta in (0.5, 0.9, (0.9, 0.999))
+    ]
+    assert len({row.best_loss for row in rows}) == 3
+
+
 def test_a_dry_run_says_the_plan_and_leaves_nothing(tmp_path):
     line = chaos.command(tmp_path / "s", "--dry-run")
     told = subprocess.run(line, capture_output=True, text=True, check=True).stdout

@@ -21,12 +21,12 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from oneclock.records import Identity, Result, Run
+from oneclock.records import Identity, Result, Run, hash_of
 from oneclock.sweep import source
 from oneclock.sweep.protocol import Beta
 
@@ -71,11 +71,10 @@ class Named:
     settings: tuple[str, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        return {"experiment": self.name, "budget": self.budget, "settings": list(self.settings)}
+        spec = hash_of(asdict(self._experiment()))
+        return {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
 
     def identity(self, beta: Beta, seed: int) -> Identity:
-        from dataclasses import asdict
-
         spec = self._experiment()
         return Identity(spec.name, beta, seed, spec.budget, spec.split, asdict(spec))
 
