@@ -38,7 +38,7 @@ def sweep_figures(analysis: Analysis, losses_known: bool = True) -> list[Figure]
         refreshes, betas = analysis.summary.refreshes, all_betas(analysis)
         charts = tuple(sweep_chart(result, refreshes, betas, losses_known) for result in members)
         quantity = (
-            "Smallest validation loss at each swept beta, mean over seeds; the band is their spread."
+            "Smallest validation loss at each swept beta, mean over seeds; bars and band are their spread."
             if losses_known
             else "Gap to the best beta, in percent, at each beta for which it is known."
         )

@@ -51,7 +51,11 @@
       }
       part = [];
     };
-    series.x.forEach((_, i) => (series.low[i] === null ? flush() : part.push(i)));
+    series.x.forEach((at, i) => {
+      if (series.low[i] === null) return flush();
+      part.push(i);
+      paint(add(parent, "line", { x1: x(at), x2: x(at), y1: y(series.low[i]), y2: y(series.high[i]), opacity: 0.6 }), "stroke", series.color);
+    });
     flush();
   }
 

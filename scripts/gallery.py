@@ -1,0 +1,66 @@
+"""The pictures of docs/gallery.md, from committed data: the paper's (in the package) and docs/data/digits.csv.
+
+python scripts/gallery.py                     figures alone, with matplotlib
+python scripts/gallery.py --page CHROMIUM     and pictures of the page, with that browser
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from oneclock.report import folder, plot, rules, sweeps
+from oneclock.report.subject import Subject, published, subject_of
+
+DOCS = Path(__file__).parents[1] / "docs"
+IMAGES = DOCS / "images"
+QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
+
+
+def draw(subject: Subject, prefix: str) -> None:
+    """The figures of a subject that the gallery shows, as prefix-NAME.svg."""
+    figures = [
+        *sweeps.sweep_figures(subject.analysis, subject.losses_known),
+        *sweeps.curve_figures(subject.study, subject.analysis),
+        *rules.rule_figures(subject.analysis),
+    ]
+    for figure in figures:
+        if f"images/{prefix}-{figure.name}.svg" in (DOCS / "gallery.md").read_text(encoding="utf-8"):
+            (path,) = plot.save(figure, IMAGES, ("svg",))
+            path.replace(IMAGES / f"{prefix}-{figure.name}.svg")
+
+
+def photograph(subject: Subject, chromium: str) -> None:
+    """The page's explorer on a wide screen, and its beginning on a phone in the dark."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as out, sync_playwright() as playwright:
+        page = folder.write(subject, Path(out), "oneclock report digits --out report", formats=())
+        arguments = ["--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in QUIET)]
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        _picture(browser, page, "report-page.png", {"width": 960, "height": 780}, "light")
+        _picture(browser, page, "report-phone.png", {"width": 390, "height": 844}, "dark")
+        browser.close()
+
+
+def _picture(browser: Any, page: Path, name: str, size: dict[str, int], scheme: str) -> None:
+    """The explorer at the top of a screen of this size."""
+    context = browser.new_context(offline=True, viewport=size, color_scheme=scheme)
+    opened = context.new_page()
+    opened.goto(page.as_uri())
+    opened.wait_for_selector("#curves svg[role=img]")
+    opened.evaluate("document.getElementById('explorer').scrollIntoView()")
+    opened.screenshot(path=IMAGES / name)
+    context.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--page", metavar="CHROMIUM")
+    options = parser.parse_args()
+    IMAGES.mkdir(exist_ok=True)
+    digits = subject_of(DOCS / "data" / "digits.csv")
+    draw(published(), "paper")
+    draw(digits, "digits")
+    if options.page:
+        photograph(digits, options.page)
