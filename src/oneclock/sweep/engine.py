@@ -130,24 +130,27 @@ def placements(
     >>> len(placements(8, [])), len(placements(8, [], jobs=3))
     (8, 3)
     """
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {jobs}")
-    if threads < 1:
-        raise ValueError(f"threads must be at least 1, got {threads}")
-    if gpus_per_run <= 0 or (gpus_per_run > 1 and gpus_per_run != int(gpus_per_run)):
-        raise ValueError(f"GPUs per run must be a whole number or a fraction above 0, got {gpus_per_run:g}")
+    for name, value in (("jobs", jobs), ("threads", threads)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     base = dict.fromkeys(names, str(threads))
     if not gpus:
-        return [base for _ in range(jobs or max(cores // threads, 1))]
-    if gpus_per_run > len(gpus):
-        raise ValueError(f"{gpus_per_run:g} GPUs per run are asked for, and there are {len(gpus)}")
-    if gpus_per_run > 1:
-        size = int(gpus_per_run)
-        shares = [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
-    else:
-        shares = [[gpu] for gpu in gpus for _ in range(math.floor(1 / gpus_per_run + 1e-9))]
+        return [base] * (jobs or max(cores // threads, 1))
+    shares = _shares(gpus, gpus_per_run)
     return [base | {"CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares[: jobs or len(shares)]]
+
+
+def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
+    """The GPUs of each worker: one, several, or one that others have too."""
+    if per_run <= 0 or (per_run > 1 and per_run != int(per_run)):
+        raise ValueError(f"GPUs per run must be a whole number or a fraction above 0, got {per_run:g}")
+    if per_run > len(gpus):
+        raise ValueError(f"{per_run:g} GPUs per run are asked for, and there are {len(gpus)}")
+    if per_run <= 1:
+        return [[gpu] for gpu in gpus for _ in range(math.floor(1 / per_run + 1e-9))]
+    size = int(per_run)
+    return [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
 
 
 def _local_cluster(jobs: int | None, gpus_per_run: float, threads: int) -> Any:

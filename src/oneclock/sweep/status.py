@@ -38,19 +38,17 @@ def show(found: dict[str, Any]) -> None:
     """Print what `status` found."""
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     rows = [Row(**values) for values in found["runs"]]
+    told = [row for row in rows if row.reason] if console.is_terminal else rows
     if console.is_terminal:
         console.print(table(rows))
-    else:
-        for row in rows:
-            print(in_words(row) if row.state != "running" else f"{in_words(row)} (step {row.step:,} of {row.budget:,})")
-    for row in rows:
-        if row.reason and console.is_terminal:
-            console.print(in_words(row), markup=False, soft_wrap=True)
+    for row in told:
+        far = f" (step {row.step:,} of {row.budget:,})" if row.state == "running" else ""
+        console.print(in_words(row) + far)
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         best = "" if target["choice"] is None else f"; best beta so far {target['choice']:g}"
-        console.print(f"{name}: {target['ended']} runs have ended; {state}{best}", markup=False, soft_wrap=True)
+        console.print(f"{name}: {target['ended']} runs have ended; {state}{best}")
     left = "" if found["seconds_left"] is None else f", about {span(found['seconds_left'])} left"
     console.print(f"a sweep is running: {found['sweep']}{left}" if found["sweep"] else "no sweep is running")

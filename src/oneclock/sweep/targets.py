@@ -222,16 +222,8 @@ def target_from(
     if command is not None:
         _check_places(command)
         return Command(name or "command", budget, command, log)
-    if callable(target):
-        import cloudpickle
-
-        label = getattr(target, "__qualname__", type(target).__qualname__)
-        return Function(name or label, budget, label, cloudpickle.dumps(target))
-    assert isinstance(target, str)
-    place, _, function = target.rpartition(":")
-    source.check(target)
-    label = f"{Path(place).stem if place.endswith('.py') else place}.{function}"
-    return Function(name or label, budget, target)
+    assert target is not None
+    return _function(target, budget, name)
 
 
 def environment() -> dict[str, Any]:
@@ -246,6 +238,18 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "host": socket.gethostname(),
     }
+
+
+def _function(target: str | Callable[..., Any], budget: int, name: str | None) -> Function:
+    if not isinstance(target, str):
+        import cloudpickle
+
+        label = getattr(target, "__qualname__", type(target).__qualname__)
+        return Function(name or label, budget, label, cloudpickle.dumps(target))
+    source.check(target)
+    place, _, function = target.rpartition(":")
+    label = f"{Path(place).stem if place.endswith('.py') else place}.{function}"
+    return Function(name or label, budget, target)
 
 
 def _experiment(name: str, budget: int | None, settings: tuple[str, ...]) -> Named:
