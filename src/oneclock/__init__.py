@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         steps_from_epochs,
         steps_from_tokens,
     )
+    from oneclock.sweep import run_sweep
 
     __version__: str
 
@@ -39,6 +40,7 @@ __all__ = [
     "nearest_beta",
     "refresh_beta",
     "refresh_count",
+    "run_sweep",
     "stability_interval",
     "steps_from_epochs",
     "steps_from_tokens",
@@ -47,6 +49,7 @@ __all__ = [
 _HOME = {
     **dict.fromkeys(["Curve", "early_stop", "effective_horizon"], "oneclock.horizon"),
     **dict.fromkeys(["BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"], "oneclock.optim"),
+    "run_sweep": "oneclock.sweep",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, experiments, paper, report, retry, status, sweep, train
+from oneclock.cli import advise, analyse, beta, experiments, paper, report, retry, status, study, sweep, train
 
 app = typer.Typer(
     name="oneclock",
@@ -20,6 +20,7 @@ app.command("beta")(beta.command)
 app.command("advise")(advise.command)
 app.command("experiments")(experiments.command)
 app.command("train")(train.command)
+app.command("study")(study.command)
 app.command("sweep")(sweep.command)
 app.command("status")(status.command)
 app.command("retry")(retry.command)
