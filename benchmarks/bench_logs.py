@@ -1,4 +1,4 @@
-"""Reading a large log: ours beside pandas.read_csv and TensorBoard's EventAccumulator, time as ratios and peak memory.
+"""Reading a large log: ours beside pandas.read_csv and TensorBoard's EventAccumulator, processor time as ratios, peak memory.
 
     python benchmarks/bench_logs.py --megabytes 500
 
@@ -100,7 +100,7 @@ READERS: dict[str, Callable[[str], int]] = {
 
 
 def measure(reader: str, path: Path) -> tuple[float, float, int]:
-    """Seconds, peak memory in MB and points read, of a process that only does this."""
+    """Processor seconds, peak memory in MB and points read, of a process that only does this."""
     command = [sys.executable, __file__, "--read", reader, str(path)]
     seconds, peak, points = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return seconds, peak, points
@@ -122,10 +122,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.read:
         reader, path = options.read
-        start = time.perf_counter()
+        start = time.process_time()
         points = READERS[reader](path)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps([time.perf_counter() - start, peak, points]))
+        print(json.dumps([time.process_time() - start, peak, points]))
         return
     with tempfile.TemporaryDirectory() as folder:
         size = int(options.megabytes * 1e6)
