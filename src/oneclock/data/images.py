@@ -105,10 +105,9 @@ class ReadyImages:
         if not self.margin:
             return {"images": self.images[chosen], "labels": self.labels[chosen]}
         height, width = (side - 2 * self.margin for side in self.images.shape[2:])
-        down, right = torch.randint(2 * self.margin + 1, (2, len(chosen), 1))
-        rows, columns = down + torch.arange(height), right + torch.arange(width)
-        pixels = self.images[chosen[:, None, None], :, rows[:, :, None], columns[:, None, :]]
-        return {"images": pixels.permute(0, 3, 1, 2).contiguous(), "labels": self.labels[chosen]}
+        windows = self.images.unfold(2, height, 1).unfold(3, width, 1)  # a view: every shift of every image
+        down, right = torch.randint(2 * self.margin + 1, (2, len(chosen)))
+        return {"images": windows[chosen, :, down, right], "labels": self.labels[chosen]}
 
 
 def _ready(pictures: Pictures, spec: Images, margin: int = 0) -> Pictures:

@@ -31,9 +31,13 @@ def generator(*key: int) -> np.random.Generator:
 @contextmanager
 def torch_seeded(*key: int) -> Iterator[None]:
     """Within it torch's global CPU generator is a function of the key; afterwards it is where it was before."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(_sequence(key).generate_state(1, np.uint64)[0]))
+    before = torch.default_generator.get_state()
+    try:
+        # torch.manual_seed would seed every device as well, and costs more than a small model's whole batch.
+        torch.default_generator.manual_seed(int(_sequence(key).generate_state(1, np.uint64)[0]))
         yield
+    finally:
+        torch.default_generator.set_state(before)
 
 
 @dataclass(frozen=True)

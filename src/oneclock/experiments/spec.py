@@ -213,8 +213,8 @@ class Evaluation:
 class Experiment:
     """One experiment: everything but beta and seed. `budget` is in optimizer steps; `t_es` is the paper's, rounded.
 
-    `batch_size` is what one forward pass sees, and `accumulate` counts the forward passes of a step, over all
-    processes. Label smoothing is the training objective's alone: validation never smooths.
+    `batch_size` is what one forward pass sees, and `accumulate` counts the forward passes of a step in each
+    process. Label smoothing is the training objective's alone: validation never smooths.
     """
 
     name: str
