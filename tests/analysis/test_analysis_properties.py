@@ -68,7 +68,7 @@ def test_projection_agrees_with_the_rule_at_every_midpoint_and_its_neighbours():
 
 
 @given(
-    st.lists(st.integers(1, 60_000), min_size=1, max_size=8), st.sampled_from([Refresh(), Fixed(0.5), Power(0.1, 0.5)])
+    st.lists(st.integers(1, 60_000), min_size=1, max_size=8), st.sampled_from([Refresh(), Fixed(0.9), Power(0.1, 0.5)])
 )
 def test_a_rule_picks_what_the_rule_and_its_projection_say_or_nothing(horizons, rule):
     for horizon, pick in zip(horizons, picks(rule, horizons, np.tile(GRID, (len(horizons), 1))), strict=True):
@@ -77,6 +77,10 @@ def test_a_rule_picks_what_the_rule_and_its_projection_say_or_nothing(horizons, 
         except ValueError:
             expected = -1
         assert pick == expected
+
+
+def test_a_fixed_beta_that_was_not_swept_has_no_answer():
+    assert picks(Fixed(0.5), [20_000], np.array([GRID])).tolist() == [-1]
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0, math.nan]), min_size=3, max_size=3), min_size=1, max_size=6))

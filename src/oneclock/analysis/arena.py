@@ -120,7 +120,8 @@ def compare(ground: Ground, first: RuleRow, second: RuleRow, split: str) -> list
 def best_fixed(ground: Ground, figure: Literal["mean", "max"]) -> Fixed:
     """The swept beta with the smallest development mean (or max) gap when used everywhere; ties to the smaller beta.
 
-    Without development experiments all of them choose.
+    One that every experiment was swept at comes before one that some were not. Without development experiments all of
+    them choose.
     """
     rows = ground.sets["development"] if len(ground.sets["development"]) else ground.sets["all"]
     place = FIGURES.index(figure)
@@ -133,9 +134,12 @@ def swept(ground: Ground) -> list[float]:
     return np.unique(betas[~np.isnan(betas)]).tolist()
 
 
-def _figure(ground: Ground, rule: Rule, rows: np.ndarray, place: int) -> float:
+def _figure(ground: Ground, rule: Rule, rows: np.ndarray, place: int) -> tuple[int, float]:
+    """How many experiments the rule has no beta for, and the figure over the others."""
     index = picks(rule, ground.horizons, ground.losses.betas)
-    return float(figures(at(ground.losses.gaps, index)[rows])[place])
+    answered = rows[index[rows] >= 0]
+    value = float(figures(at(ground.losses.gaps, index)[answered])[place]) if len(answered) else np.inf
+    return len(rows) - len(answered), value
 
 
 def _index(ground: Ground, row: RuleRow) -> np.ndarray:

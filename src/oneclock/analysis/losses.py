@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneclock.analysis.study import Sweep, Trial
-from oneclock.rule import Rule
+from oneclock.rule import Fixed, Rule
 
 TARGET = 1.01
 """The loss to reach, in units of min L, for the time to target."""
@@ -121,8 +121,19 @@ def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:
 
 
 def picks(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.ndarray:
-    """The index of the swept beta that the rule picks in each experiment, -1 where the rule has no beta."""
+    """The index of the swept beta that the rule picks in each experiment, -1 where the rule has no beta.
+
+    A fixed beta is that very beta: it is not projected, and has no answer where it was not swept.
+
+    >>> from oneclock.rule import Fixed, Refresh
+    >>> grids = np.array([[0.0, 0.9, 0.99], [0.0, 0.95, 0.99]])
+    >>> picks(Fixed(0.95), [20_000] * 2, grids), picks(Refresh(), [20_000] * 2, grids)
+    (array([-1,  1]), array([2, 1]))
+    """
     betas = rule_betas(rule, horizons)
+    if isinstance(rule, Fixed):
+        same = grids == betas[:, None]
+        return np.where(same.any(axis=1), same.argmax(axis=1), -1)
     return np.where(np.isnan(betas), -1, project(np.nan_to_num(betas), grids))
 
 

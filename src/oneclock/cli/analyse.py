@@ -11,10 +11,7 @@ import typer
 from oneclock.rule import REFRESHES
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from oneclock.analysis import Analysis
-    from oneclock.analysis.tables import Table
 
 _WIDE = 160
 
@@ -49,12 +46,13 @@ def _show(analysis: Analysis) -> None:
     from rich.console import Console
 
     from oneclock.analysis import tables
+    from oneclock.report.tables import to_rich
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
     for make in (*tables.FIVE, tables.horizons, tables.baselines, tables.rules_side_by_side):
         table = make(analysis)
         if table.rows:
-            _draw(console, table)
+            console.print(to_rich(table))
     for title, sentences in (
         ("Summary", analysis.summary.verdict),
         ("Calibration", analysis.calibration.verdict),
@@ -63,19 +61,3 @@ def _show(analysis: Analysis) -> None:
         console.print(f"[bold]{title}[/]")
         for sentence in sentences or ("nothing",):
             console.print(f"- {sentence}", markup=False)
-
-
-def _draw(console: Console, table: Table) -> None:
-    from rich.markup import escape
-    from rich.table import Table as Drawn
-
-    drawn = Drawn(title=table.title, title_justify="left", caption="\n".join(table.notes) or None)
-    for column in table.columns:
-        drawn.add_column(f"{column.group} {column.title}".strip(), overflow="fold")
-    for row in range(len(table.rows)):
-        cells = [escape(table.shown(row, column)) for column in range(len(table.columns))]
-        drawn.add_row(
-            *(f"[bold]{cell}[/]" if (row, place) in table.best else cell for place, cell in enumerate(cells)),
-            end_section=row in table.rules_after,
-        )
-    console.print(drawn)
