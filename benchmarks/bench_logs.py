@@ -1,4 +1,4 @@
-"""Reading a large log: ours beside pandas.read_csv and TensorBoard's EventAccumulator, processor time as ratios, peak memory.
+"""Reading a large log: ours beside pandas.read_csv and TensorBoard's EventAccumulator, processor time and memory.
 
     python benchmarks/bench_logs.py --megabytes 500
 
