@@ -1,6 +1,6 @@
 """One sweep of 23 runs by oneclock, by a plain script, by Optuna and by Ray Tune, on two cores, measured side by side.
 
-    python benchmarks/bench_sweep.py [--repeats 3] [--only oneclock --only optuna]
+    python benchmarks/bench_sweep.py [--repeats 3] [--budget 1500] [--only oneclock --only optuna]
 
 Each peer runs in an environment of its own below .cache/, made on the first call; torch and scikit-learn come from the
 environment of oneclock. A peer that cannot be installed is left out, loudly. All must find the same losses. Overhead
@@ -53,7 +53,15 @@ def environment_of(peer: str, package: str) -> Path | None:
 
 def command_of(way: str, out: Path) -> list[str] | None:
     if way == "oneclock":
-        sweep = [sys.executable, "-m", "oneclock", "sweep", f"{PEERS}/digits.py:train", "--budget", "3000"]
+        sweep = [
+            sys.executable,
+            "-m",
+            "oneclock",
+            "sweep",
+            f"{PEERS}/digits.py:train",
+            "--budget",
+            os.environ["BENCH_BUDGET"],
+        ]
         return [*sweep, "--jobs", "2", "--out", str(out / "study")]
     if way == "sequential":
         return [sys.executable, str(PEERS / "sequential.py"), str(out / "rows.json")]
@@ -134,6 +142,8 @@ def main(ways: list[str], repeats: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--budget", default="1500", help="steps of one run")
     parser.add_argument("--only", action="append", choices=list(WAYS))
     arguments = parser.parse_args()
+    os.environ["BENCH_BUDGET"] = arguments.budget
     main(arguments.only or list(WAYS), arguments.repeats)

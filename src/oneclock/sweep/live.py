@@ -47,7 +47,8 @@ class Display:
         if self._live:
             rows = self._study.rows()
             foot = [f"dashboard {self._dashboard}"] if self._dashboard else []
-            self._live.update(Group(table(rows), *map(Text, [self._summary(rows), *foot])))
+            most = max(self._console.height - 4, 8)
+            self._live.update(Group(table(rows, most), *map(Text, [self._summary(rows), *foot])))
 
     def ended(self, row: Row) -> None:
         """Tell that a run has ended."""
@@ -66,9 +67,9 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
     """Rows as a table; of a long list, those that wait or are well finished are left out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", "state", "progress", "best loss", "at step", "time"):
-        drawn.add_column(name, justify="left" if name in ("run", "state", "progress") else "right")
-    short = [row for row in rows if row.state not in ("waiting", "finished")] if len(rows) > most else rows
-    for row in short:
+        drawn.add_column(name, justify="left" if name in ("run", "state", "progress") else "right", no_wrap=True)
+    busy = [row for row in rows if row.state not in ("waiting", "finished")]
+    for row in rows if len(rows) <= most else busy[:most]:
         state = Text(row.state, COLOURS.get(row.state, ""))
         time = "" if row.seconds is None else span(row.seconds)
         best = "" if row.best_loss is None else f"{row.best_loss:.5g}"
@@ -116,6 +117,6 @@ def span(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def _bar(row: Row, width: int = 20) -> str:
+def _bar(row: Row, width: int = 10) -> str:
     share = 1.0 if row.state == "finished" else min(row.step / row.budget, 1.0)
     return f"{'█' * round(share * width):·<{width}} {share:4.0%}" if share else ""
