@@ -66,22 +66,33 @@ class Display:
 def table(rows: Sequence[Row], most: int = 40) -> Table:
     """Rows as a table; of a long list, those that wait or are well finished are left out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", "state", "progress", "best loss", "at step", "time"):
-        drawn.add_column(name, justify="left" if name in ("run", "state", "progress") else "right", no_wrap=True)
+    drawn.add_column("run", overflow="ellipsis")  # the one that gives way in a narrow terminal
+    for name, width in (("beta", 7), ("seed", 4), ("state", 11), ("progress", 15), ("best loss", 9), ("at step", 7)):
+        left = name in ("state", "progress")
+        drawn.add_column(name, justify="left" if left else "right", no_wrap=True, min_width=width)
+    drawn.add_column("time", justify="right", no_wrap=True, min_width=8)
     busy = [row for row in rows if row.state not in ("waiting", "finished")]
     for row in rows if len(rows) <= most else busy[:most]:
         state = Text(row.state, COLOURS.get(row.state, ""))
         time = "" if row.seconds is None else span(row.seconds)
         best = "" if row.best_loss is None else f"{row.best_loss:.5g}"
         step = "" if row.best_step is None else f"{row.best_step:,}"
-        drawn.add_row(label(row), state, _bar(row), best, step, time)
+        drawn.add_row(row.experiment, beta_of(row), str(row.seed), state, _bar(row), best, step, time)
     return drawn
 
 
 def label(row: Row) -> str:
     """What a run is called: experiment, beta and seed."""
-    beta = "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
-    return f"{row.experiment} beta {beta} seed {row.seed}"
+    return f"{row.experiment} beta {beta_of(row)} seed {row.seed}"
+
+
+def beta_of(row: Row) -> str:
+    """A run's beta, or its untied pair.
+
+    >>> beta_of(Row("a", (0.9, 0.999), 1, "waiting", 0, 10))
+    '0.9/0.999'
+    """
+    return "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
 
 
 def in_words(row: Row) -> str:
