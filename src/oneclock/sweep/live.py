@@ -67,7 +67,7 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
     """Rows as a table; of a long list, those that wait or are well finished are left out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     drawn.add_column("run", overflow="ellipsis")  # the one that gives way in a narrow terminal
-    for name, width in (("beta", 7), ("seed", 4), ("state", 11), ("progress", 15), ("best loss", 9), ("at step", 7)):
+    for name, width in (("beta", 7), ("seed", 4), ("state", 11), ("progress", 10), ("best loss", 9), ("at step", 7)):
         left = name in ("state", "progress")
         drawn.add_column(name, justify="left" if left else "right", no_wrap=True, min_width=width)
     drawn.add_column("time", justify="right", no_wrap=True, min_width=8)
@@ -130,4 +130,4 @@ def span(seconds: float) -> str:
 
 def _bar(row: Row, width: int = 10) -> str:
     share = 1.0 if row.state == "finished" else min(row.step / row.budget, 1.0)
-    return f"{'█' * round(share * width):·<{width}} {share:4.0%}" if share else ""
+    return f"{'█' * round(share * width):·<{width}}" if share else ""

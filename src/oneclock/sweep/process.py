@@ -21,7 +21,6 @@ import threading
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn
@@ -80,18 +79,17 @@ class Server:
         return ours
 
 
-@cache
-def _server_for(modules: tuple[str, ...]) -> Server:
-    return Server(modules)
+_SERVERS: dict[tuple[str, ...], Server] = {}
+_STARTING = threading.Lock()
 
 
 def server_for(modules: tuple[str, ...]) -> Server:
     """This process's server with those modules, started when first asked for, and again if it died."""
-    server = _server_for(modules)
-    if server.process.poll() is not None:
-        _server_for.cache_clear()
-        server = _server_for(modules)
-    return server
+    with _STARTING:
+        server = _SERVERS.get(modules)
+        if server is None or server.process.poll() is not None:
+            server = _SERVERS[modules] = Server(modules)
+        return server
 
 
 def _server_command(control: int, modules: list[str]) -> list[str]:
