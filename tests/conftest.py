@@ -6,3 +6,5 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # doctests are in src; two files of one name would clash
