@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from oneclock.sweep import Study
 
 
 def command(
@@ -23,22 +26,31 @@ def command(
     """
     if name != "laptop":
         raise ValueError(f"there is no study {name!r}; there is: laptop")
+    from oneclock.report import folder, subject
     from oneclock.sweep import Where, sweep
-    from oneclock.sweep.drive import plan
     from oneclock.sweep.laptop import laptop_study
 
     study = laptop_study(out, quick)
     study.check()
     left = sum(study.step(target).at_most for target in study.targets)
-    for line in plan(study, jobs):
-        print(line)
+    if left:
+        print(_estimate(study, jobs))
     if dry_run:
         return
     if left:
         sweep(study, Where(jobs=jobs))
     else:
-        print("every run has ended: nothing to do but the report")
-    from oneclock.report import folder, subject
-
+        print("every run has ended: nothing is left but to write the report")
     typed = f"oneclock study laptop --out {out.name}" + (" --quick" if quick else "")
     print(folder.write(subject.subject_of(out), out / "report", typed))
+
+
+def _estimate(study: Study, jobs: int | None) -> str:
+    from oneclock.sweep.laptop import costs, hours
+    from oneclock.sweep.live import span
+
+    print("timing a few steps of each twin ..", flush=True)
+    found = costs(study)
+    lines = [f"{cost.name:<22}{cost.runs:>4} runs of about {span(cost.seconds)}" for cost in found]
+    total = f"in all at most {sum(cost.runs for cost in found)} runs, about {span(3600 * hours(found, jobs))}"
+    return "\n".join([*lines, f"{total}; stop it whenever you like, the same command goes on"])

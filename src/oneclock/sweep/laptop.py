@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oneclock.experiments import LAPTOP, Experiment
@@ -15,6 +18,18 @@ ARMS = ((0.9, 0.999), (0.9, 0.95))
 QUICK = 20
 """The quick form has this fraction of every budget. Its horizons are too short for the rule: it shows the machinery."""
 
+PROBE = 40
+"""Steps of each twin that are timed to estimate what the study costs here."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a twin's sweep costs: runs still to do, at most, and the seconds of one."""
+
+    name: str
+    runs: int
+    seconds: float
+
 
 def laptop_study(out: Path, quick: bool = False) -> Study:
     """The study in folder `out`, new or to be continued.
@@ -24,6 +39,44 @@ def laptop_study(out: Path, quick: bool = False) -> Study:
     (11, 319)
     """
     return Study(out, [_target(twin, QUICK if quick else 1) for twin in LAPTOP.values()], Paper(arms=ARMS))
+
+
+def costs(study: Study) -> list[Cost]:
+    """What is left of each sweep, by its finished runs, or by timing a few steps where there are none."""
+    rows, found = study.rows(), []
+    for target in study.targets:
+        runs = study.step(target).at_most
+        took = [
+            row.seconds for row in rows if row.experiment == target.name and row.state == "finished" and row.seconds
+        ]
+        seconds = sum(took) / len(took) if took else probe(LAPTOP[target.name]) * target.budget if runs else 0.0
+        found.append(Cost(target.name, runs, seconds))
+    return found
+
+
+def probe(experiment: Experiment) -> float:
+    """Seconds of one step here, on one thread, evaluation included: a short run of the experiment, timed."""
+    import torch
+
+    from oneclock.training import train
+
+    short = replace(experiment, budget=PROBE, evaluation=replace(experiment.evaluation, every=PROBE, at_start=False))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return train(short, 0.9, 0, Path(folder) / "probe").seconds / PROBE
+    finally:
+        torch.set_num_threads(threads)
+
+
+def hours(found: list[Cost], workers: int | None = None) -> float:
+    """Hours that these costs take on so many workers (default: one per core).
+
+    >>> hours([Cost("a", runs=60, seconds=60.0)], workers=2)
+    0.5
+    """
+    return sum(cost.runs * cost.seconds for cost in found) / (workers or os.cpu_count() or 1) / 3600
 
 
 def _target(twin: Experiment, fraction: int) -> Named:
