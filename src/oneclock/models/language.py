@@ -24,8 +24,6 @@ def build(spec: GPT2 | Llama | T5) -> nn.Module:
     """The language model of a spec."""
     if isinstance(spec, GPT2):
         model = transformers.GPT2LMHeadModel(_gpt2(spec))
-        model.loss_type = "ForCausalLM"  # its default anyway, but it warns where nobody says so
-        return model
         model.loss_type = "ForCausalLM"  # its default, but it warns where it is not said
         return model
     if isinstance(spec, Llama):
