@@ -1,0 +1,54 @@
+"""The laptop study: eleven twins that keep the shape of their originals, one study, its cost told first."""
+
+import subprocess
+import sys
+
+import pytest
+
+from oneclock.experiments import EXPERIMENTS, LAPTOP, check
+from oneclock.sweep.laptop import ARMS, QUICK, costs, laptop_study
+
+PAIRS = list(zip(EXPERIMENTS.values(), LAPTOP.values(), strict=True))
+
+
+@pytest.mark.parametrize(("original", "twin"), PAIRS, ids=list(LAPTOP))
+def test_a_twin_keeps_the_shape_of_its_original(original, twin):
+    assert check(twin) is twin
+    assert type(twin.model) is type(original.model)
+    for same in ("split", "objective", "label_smoothing", "span_corruption", "drop_last"):
+        assert getattr(twin, same) == getattr(original, same)
+    for same in ("name", "weight_decay", "decay", "clip"):
+        assert getattr(twin.optimizer, same) == getattr(original.optimizer, same)
+    assert twin.schedule.min_lr / twin.optimizer.lr == pytest.approx(original.schedule.min_lr / original.optimizer.lr)
+    share = max(original.schedule.warmup_steps / original.budget, original.schedule.warmup_share)
+    assert twin.schedule.warmup_share == pytest.approx(share)
+    evaluations = original.budget / original.evaluation.every
+    assert twin.budget / twin.evaluation.every == pytest.approx(evaluations, rel=0.02)
+    assert twin.evaluation.at_start == original.evaluation.at_start
+
+
+def test_horizons_spread_over_an_order_of_magnitude():
+    budgets = [twin.budget for twin in LAPTOP.values()]
+    assert min(budgets) <= 2000
+    assert max(budgets) >= 20_000
+
+
+def test_the_study_is_the_papers_protocol_with_two_arms(tmp_path):
+    study = laptop_study(tmp_path / "study")
+    steps = [study.step(target) for target in study.targets]
+    assert [step.at_most for step in steps] == [13 + 5 * 2 + len(ARMS) * 3] * 11
+    quick = laptop_study(tmp_path / "quick", quick=True)
+    assert [target.budget * QUICK for target in quick.targets] == [twin.budget for twin in LAPTOP.values()]
+
+
+def test_its_cost_is_estimated_from_a_few_real_steps(tmp_path):
+    study = laptop_study(tmp_path / "study")
+    study.targets = study.targets[4:5]
+    (cost,) = costs(study)
+    assert (cost.name, cost.runs) == ("vit-digits", 29)
+    assert cost.seconds > 0
+
+
+def test_an_unknown_study_is_named():
+    done = subprocess.run([sys.executable, "-m", "oneclock", "study", "desk"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "oneclock: there is no study 'desk'; there is: laptop\n")
