@@ -147,6 +147,50 @@ def test_any_bytes(format, data):
     curves_or_one_error(format, magic + data.draw(st.binary(max_size=400)))
 
 
+METRIC = b"".join(b"%d %f %d\n" % (step, loss, step) for step, loss in POINTS)
+FOLDERS = {
+    "MLflow file store": {"0/a/meta.yaml": b"run_name: a\n", "0/a/metrics/val_loss": METRIC, "0/a/params/lr": b"0.1"},
+    "transformers trainer_state.json": {
+        f"checkpoint-{step}/trainer_state.json": SAMPLES["transformers trainer_state.json"] for step in (100, 1100)
+    },
+    "TensorBoard events": {
+        name: SAMPLES["TensorBoard events"] for name in ("events.out.tfevents.1", "events.out.tfevents.2")
+    },
+    "Lightning CSVLogger": {"metrics.csv": SAMPLES["Lightning CSVLogger"], "hparams.yaml": b"lr: 0.1\n"},
+    "CSV": {"losses.csv": SAMPLES["CSV"]},
+}
+
+
+def laid_out(folder, files):
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("format", FOLDERS)
+def test_sample_folders_are_read(format, tmp_path):
+    log = logs.read(laid_out(tmp_path, FOLDERS[format]))
+    assert log.format == format
+    assert len(log.curves[0].steps) == len(POINTS)
+
+
+@pytest.mark.parametrize("format", FOLDERS)
+@QUICK
+@given(data=st.data())
+def test_any_bytes_in_folders(format, data):
+    """Each file of the layout whole, cut or replaced, and odd files beside them: curves with advice, or one error."""
+    contents = st.one_of(st.binary(max_size=300), st.sampled_from([b"", b"\0" * 64, METRIC[:50], b"[[[["]))
+    files = {name: data.draw(st.one_of(st.just(whole), contents)) for name, whole in FOLDERS[format].items()}
+    odd = data.draw(st.dictionaries(st.sampled_from(["x.csv", "y.json", "checkpoint-x/a", "0/b/meta.yaml"]), contents))
+    with tempfile.TemporaryDirectory() as folder:
+        path = laid_out(Path(folder), files | odd)
+        with contextlib.suppress(ValueError):
+            log = logs.read(path)
+            assert log.curves
+            assert advice.advise(log.runs, log.unit).next
+
+
 @pytest.mark.parametrize("format", SAMPLES)
 @QUICK
 @given(data=st.data())
