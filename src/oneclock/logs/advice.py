@@ -230,7 +230,7 @@ def _next(advice: Advice, next_steps: float | None) -> str:
     if next_steps is not None:
         return f"Use {use}."
     if not advice.ran_out:
-        return f"Train longer if you can and say how long (--next-steps); for another run of this length use {use}."
+        return f"Train longer if you can, with that length as the horizon; for another run of this length use {use}."
     if advice.low is None:
         return f"Evaluate more often, at least every {_n(advice.patience / 2)} steps; until then use {use}."
     if advice.high is None:
