@@ -37,6 +37,7 @@ class Digits(pl.LightningModule):
 
 warnings.filterwarnings("ignore", module="lightning.*")
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+torch.set_num_threads(1)  # the model is far too small to share between threads
 pl.seed_everything(0, verbose=False)
 images, labels = load_digits(return_X_y=True)
 data = TensorDataset(torch.tensor(images, dtype=torch.float32) / 16, torch.tensor(labels))

@@ -13,6 +13,7 @@ import oneclock
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 6000
 
+torch.set_num_threads(1)  # the model is far too small to share between threads
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True)
 images, labels = torch.tensor(images, dtype=torch.float32) / 16, torch.tensor(labels)

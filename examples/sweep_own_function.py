@@ -3,8 +3,8 @@
 pip install 'oneclock[laptop]'
 python examples/sweep_own_function.py [STEPS]
 
-A sweep that is interrupted continues when the same call is made again. Without `in_process=True` it runs on all cores,
-and with `scheduler=` on a cluster.
+It runs on all cores, one run each, and with `scheduler=` on a cluster. A sweep that is interrupted continues when the
+same call is made again.
 """
 
 import sys
@@ -15,7 +15,6 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 import oneclock
-from oneclock.sweep import run_sweep
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 6000
 BETAS = [0.68377, 0.82217, 0.9, 0.96838]
@@ -44,7 +43,7 @@ def train(beta, seed, run):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        study = run_sweep(train, STEPS, folder, protocol="grid", betas=BETAS, seeds=[1, 2], in_process=True, quiet=True)
+        study = oneclock.run_sweep(train, STEPS, folder, protocol="grid", betas=BETAS, seeds=[1, 2])
         table = study.table()
         print(table.groupby("beta").best_loss.agg(["mean", "min", "max"]).round(4).to_string())
         print(f"best of these: beta {study.choice()}")
