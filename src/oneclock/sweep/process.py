@@ -58,7 +58,7 @@ class Server:
     """A server process and the way to it.
 
     Dask has its workers give memory back to the system at every chance (MALLOC_TRIM_THRESHOLD_). A training that
-    allocates and frees at every step would then spend a third of its time on page faults: runs do without.
+    allocates and frees at every step would then spend up to half its time on page faults: runs do without.
     """
 
     def __init__(self, modules: tuple[str, ...]) -> None:
