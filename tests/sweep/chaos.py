@@ -103,7 +103,7 @@ def disturbed(study: Path, kills: int, dice: random.Random, completed: Path, mor
     wrong, struck, known = [], collections.Counter(), {}
     while True:
         marked = Marked()
-        environment = marked.environment(PACE="0.15", COMPLETED=str(completed))
+        environment = marked.environment(PACE="0.4", COMPLETED=str(completed))
         driver = subprocess.Popen(command(study, *more), env=environment, stdout=subprocess.DEVNULL)
         while struck.total() < kills and driver.poll() is None:
             time.sleep(dice.uniform(0.2, 4.0))
@@ -118,10 +118,13 @@ def disturbed(study: Path, kills: int, dice: random.Random, completed: Path, mor
         changed = [path.parent.name for path, data in known.items() if results(study).get(path) != data]
         wrong += [f"a finished run was executed again: {name}" for name in changed]
         if code == 0:
-            print(f"struck {dict(struck)}")
-            return wrong
+            print(f"struck {dict(+struck)}")
+            return (
+                wrong if struck.total() == kills else [*wrong, f"it was done after {struck.total()} kills of {kills}"]
+            )
         if code > 0:
-            return [*wrong, f"the sweep ended with exit code {code}"]
+            told = [f"{row.beta} {row.seed}: {row.reason}" for row in Study.read(study).rows() if row.state == "failed"]
+            return [*wrong, f"the sweep ended with exit code {code}", *told]
 
 
 def main(kills: int, seed: int, more: list[str]) -> list[str]:

@@ -133,3 +133,16 @@ def test_an_attempt_forgets_what_an_earlier_one_logged_beyond_its_checkpoint(tmp
     assert by_beta(study)[0.9].best_loss == 1.0
     curve = next(tmp_path.glob("s/runs/*/*/curve.jsonl"))
     assert [json.loads(line)["step"] for line in curve.read_text().splitlines()] == [10, 20]
+
+
+def test_an_attempt_that_finds_nothing_left_to_do_finishes_the_run(tmp_path):
+    def train(beta, seed, run):
+        done = run.folder / "done"
+        if not done.exists():
+            run.log(20, val_loss=1.5)
+            done.touch()
+            raise RuntimeError("dies after its last step")
+
+    study = run_sweep(train, 20, tmp_path / "s", betas=[0.9], seeds=[1], jobs=1, quiet=True)
+    (row,) = study.rows()
+    assert (row.state, row.best_loss) == ("finished", 1.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,13 @@ class Where:
     retries: int = 2
     timeout: float | None = None
 
-    def engine(self) -> Engine:
+    def engine(self, modules: Collection[tuple[str, ...]] = ()) -> Engine:
+        """The place to run; `modules` are those that the runs will import."""
         if self.in_process:
             return InProcess()
         if self.scheduler and self.jobs:
             raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
-        return Dask(self.scheduler, self.jobs, self.gpus_per_run, self.threads)
+        return Dask(self.scheduler, self.jobs, self.gpus_per_run, self.threads, modules)
 
 
 def run_sweep(
@@ -91,7 +92,7 @@ def sweep(study: Study, where: Where, quiet: bool = False) -> Study:
             print(f"torn        {place} was set aside and runs anew ({reason})", file=sys.stderr)
         if not any(study.step(target).runs for target in study.targets):
             return study
-        engine = where.engine()
+        engine = where.engine({tuple(target.modules()) for target in study.targets})
         try:
             with Display(study, engine.workers, engine.dashboard, quiet) as display:
                 _drive(study, where, engine, claim, display)

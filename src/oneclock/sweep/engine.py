@@ -7,12 +7,13 @@ import math
 import os
 import queue
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from oneclock.sweep.process import Job, described, execute
+from oneclock.sweep.process import Job, Server, described, execute
 from oneclock.sweep.supervise import Ended, give_up, supervise
 
 
@@ -68,16 +69,27 @@ class Dask:
     """Runs jobs on Dask workers: those of `scheduler` (tcp://host:port), or processes started here, one thread each."""
 
     def __init__(
-        self, scheduler: str | None = None, jobs: int | None = None, gpus_per_run: float = 1.0, threads: int = 1
+        self,
+        scheduler: str | None = None,
+        jobs: int | None = None,
+        gpus_per_run: float = 1.0,
+        threads: int = 1,
+        modules: Collection[tuple[str, ...]] = (),
     ) -> None:
+        self._servers: dict[tuple[str, ...], Server] = {}
+        if scheduler is None:  # they import while Dask starts
+            self._servers = {names: Server(names, _threads(threads)) for names in {*modules}}
         distributed = _distributed()
         # Nothing of a run goes through these processes: what they would say of a killed worker, the record says better.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        self._cluster = None if scheduler else _local_cluster(jobs, gpus_per_run, threads)
         try:
+            self._cluster = None if scheduler else _local_cluster(jobs, gpus_per_run, threads)
             self._client = distributed.Client(scheduler or self._cluster, timeout=30, set_as_default=False)
-        except OSError as error:
-            raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+        except BaseException as error:
+            self._close_servers()
+            if scheduler and isinstance(error, OSError):
+                raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+            raise
         self._jobs: dict[Any, Job] = {}
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._given_up = distributed.scheduler.KilledWorker
@@ -91,6 +103,8 @@ class Dask:
         return self._client.dashboard_link if self._cluster is None or _has_bokeh() else None
 
     def submit(self, job: Job) -> None:
+        if job.modules in self._servers:
+            job = replace(job, server=self._servers[job.modules].address)
         future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
         self._jobs[future] = job
         future.add_done_callback(self._ended.put)
@@ -118,6 +132,11 @@ class Dask:
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+        self._close_servers()
+
+    def _close_servers(self) -> None:
+        for server in self._servers.values():
+            server.close()
 
 
 def placements(
@@ -133,12 +152,16 @@ def placements(
     for name, value in (("jobs", jobs), ("threads", threads)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-    base = dict.fromkeys(names, str(threads))
+    base = _threads(threads)
     if not gpus:
         return [base] * (jobs or max(cores // threads, 1))
     shares = _shares(gpus, gpus_per_run)
     return [base | {"CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares[: jobs or len(shares)]]
+
+
+def _threads(number: int) -> dict[str, str]:
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+    return dict.fromkeys(names, str(number))
 
 
 def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:

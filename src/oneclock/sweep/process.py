@@ -1,10 +1,11 @@
 """A process for every run, so that no run can take anything else down with it.
 
-Each worker keeps one small server process that has imported what the runs will import (torch takes seconds) and that
-forks a fresh process for each run: a hundredth of a second instead of seconds, and nothing of an earlier run in it.
-A run lives as long as its connection to the worker: when the worker closes it or dies, the server kills the run and
-all that it started; when the server dies, the kernel kills the run. A run that crashes, is killed or hangs leaves its
-worker untouched.
+A small server process has imported what the runs will import (torch takes seconds) and forks a fresh process for each
+run: a hundredth of a second instead of seconds, and nothing of an earlier run in it. On one machine the driver has one
+server for all its workers, started while they start; a worker of a cluster has its own. A run lives as long as its
+connection to the worker: when the worker closes it or dies, the server kills the run and all that it started; so it
+does when whoever started the server dies; and when the server dies, the kernel kills the run. A run that crashes, is
+killed or hangs leaves its worker untouched.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,6 +51,7 @@ class Job:
     modules: tuple[str, ...]
     retries: int = 2
     timeout: float | None = None
+    server: str | None = None
 
     @property
     def identity(self) -> Identity:
@@ -55,33 +59,52 @@ class Job:
 
 
 class Server:
-    """A server process and the way to it.
+    """A server process; `address` is the socket where it takes jobs. It ends when this process does.
 
     Dask has its workers give memory back to the system at every chance (MALLOC_TRIM_THRESHOLD_). A training that
     allocates and frees at every step would then spend up to half its time on page faults: runs do without.
     """
 
-    def __init__(self, modules: tuple[str, ...]) -> None:
-        ours, theirs = socket.socketpair()
-        self._control = ours
-        self._lock = threading.Lock()
-        self.process = subprocess.Popen(
-            _server_command(theirs.fileno(), list(modules)),
-            pass_fds=[theirs.fileno()],
-            env={name: value for name, value in os.environ.items() if name != "MALLOC_TRIM_THRESHOLD_"},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in a terminal is the driver's to handle
-        )
-        theirs.close()
+    def __init__(self, modules: tuple[str, ...], environment: Mapping[str, str] | None = None) -> None:
+        self.address = os.path.join(tempfile.mkdtemp(prefix="oneclock-"), "server")  # a folder nobody else may enter
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen(128)
+            inherited = {name: value for name, value in os.environ.items() if name != "MALLOC_TRIM_THRESHOLD_"}
+            self.process = subprocess.Popen(
+                _server_command(listener.fileno(), list(modules)),
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,  # closed when this process ends, however it ends
+                env={**inherited, **(environment or {})},
+                start_new_session=True,  # Ctrl-C in a terminal is the driver's to handle
+            )
 
-    def start(self, job: Job) -> Connection:
-        """A new process that executes the job; closing the connection kills it."""
-        ours, theirs = Pipe()
-        with self._lock:
-            socket.send_fds(self._control, [b"x"], [theirs.fileno()])
-            theirs.close()
-            ours.send_bytes(pickle.dumps(job))
-        return ours
+    def close(self) -> None:
+        """End the server and its runs."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def start(job: Job) -> Connection:
+    """A new process that executes the job; closing the connection kills it."""
+    if job.server is not None:
+        with suppress(OSError):  # a server that was killed: this process starts one of its own
+            return _connect(job.server, job)
+    return _connect(server_for(job.modules).address, job)
+
+
+def _connect(address: str, job: Job) -> Connection:
+    line = socket.socket(socket.AF_UNIX)
+    try:
+        line.connect(address)
+    except OSError:
+        line.close()
+        raise
+    connection = Connection(line.detach())
+    mine = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}
+    connection.send_bytes(pickle.dumps((job, mine)))
+    return connection
 
 
 _SERVERS: dict[tuple[str, ...], Server] = {}
@@ -97,32 +120,32 @@ def server_for(modules: tuple[str, ...]) -> Server:
         return server
 
 
-def _server_command(control: int, modules: list[str]) -> list[str]:
-    return [sys.executable, "-c", f"from oneclock.sweep.process import serve; serve({control}, {modules!r})"]
+def _server_command(listener: int, modules: list[str]) -> list[str]:
+    return [sys.executable, "-c", f"from oneclock.sweep.process import serve; serve({listener}, {modules!r})"]
 
 
-def serve(control: int, modules: list[str]) -> NoReturn:
+def serve(listener: int, modules: list[str]) -> NoReturn:
     """The server's life: fork a run for every connection, tell its exit, kill it when its connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _import(modules)
     if modules and _threads() > 1:  # a process with threads must not fork: do without the imports
-        os.set_inheritable(control, True)
-        os.execv(sys.executable, _server_command(control, []))
-    _Loop(socket.socket(fileno=control)).forever()
+        os.set_inheritable(listener, True)
+        os.execv(sys.executable, _server_command(listener, []))
+    _Loop(socket.socket(fileno=listener)).forever()
 
 
 class _Loop:
     """The server's bookkeeping: which run has which connection."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self.control = control
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
         self.runs: dict[int, Connection] = {}
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(control, selectors.EVENT_READ)
         self.woken, self.wake = socket.socketpair()
         for end in (self.woken, self.wake):
             end.setblocking(False)
-        self.selector.register(self.woken, selectors.EVENT_READ)
+        self.selector = selectors.DefaultSelector()
+        for source in (listener, self.woken, sys.stdin):
+            self.selector.register(source, selectors.EVENT_READ)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
 
@@ -131,19 +154,24 @@ class _Loop:
             for key, _ in self.selector.select():
                 if key.fileobj is self.woken:
                     self.reap()
-                elif key.fileobj is self.control:
+                elif key.fileobj is self.listener:
                     self.fork()
+                elif key.fileobj is sys.stdin:  # whoever started this process is gone
+                    self.end()
                 else:  # its worker has closed the connection, or is dead
                     self.selector.unregister(key.fileobj)
                     _kill_group(key.data)
 
+    def end(self) -> NoReturn:
+        for pid in self.runs:
+            _kill_group(pid)
+        with suppress(OSError):
+            os.unlink(self.listener.getsockname())
+            os.rmdir(os.path.dirname(self.listener.getsockname()))
+        os._exit(0)
+
     def fork(self) -> None:
-        _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
-        if not descriptors:
-            for pid in self.runs:
-                _kill_group(pid)
-            os._exit(0)
-        connection = Connection(descriptors[0])
+        connection = Connection(self.listener.accept()[0].detach())
         try:
             request = connection.recv_bytes()
         except (EOFError, OSError):
@@ -152,7 +180,7 @@ class _Loop:
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            self.control.close()
+            self.listener.close()
             self.selector.close()
             for other in self.runs.values():
                 other.close()
@@ -187,7 +215,8 @@ def _run(connection: Connection, request: bytes) -> NoReturn:
     if "numpy" in sys.modules:  # an unseeded run must not repeat its siblings' numbers
         sys.modules["numpy"].random.seed()
     try:
-        job: Job = pickle.loads(request)
+        job, environment = pickle.loads(request)
+        os.environ.update(environment)
         _settle(job)
         message = execute(job)
     except BaseException as error:
@@ -232,6 +261,9 @@ def _settle(job: Job) -> None:
     """Make this process look as the user's own would: output, working folder, import path."""
     path = Path(job.path)
     path.mkdir(parents=True, exist_ok=True)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     output = os.open(path / "output.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from oneclock.records import Result, Run
 from oneclock.sweep.claims import HEARTBEAT, STALE, Claim, Held, touch
-from oneclock.sweep.process import Job, Message, described, ended, server_for
+from oneclock.sweep.process import Job, Message, described, ended, start
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def give_up(job: Job, reason: str) -> Ended:
 def _attempt(job: Job, watch: _Watch) -> Message:
     """One process of the run, from start to exit: what it told, or how it died."""
     try:
-        connection = server_for(job.modules).start(job)
+        connection = start(job)
     except OSError as error:
         return "error", f"its process could not be started: {described(error)}"
     started, told = time.monotonic(), None

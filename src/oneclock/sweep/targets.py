@@ -42,7 +42,8 @@ class UserRun:
         self.budget = record.identity.budget
         self.folder = record.path / "files"
         self.folder.mkdir(exist_ok=True)
-        self.logged = False
+        # An attempt that was killed after its last evaluation leaves nothing to log to the one that goes on.
+        self.logged = any(point.val_loss is not None for point in record.points())
         self.diverged: str | None = None
         self._record = record
         self._first = True
