@@ -10,8 +10,8 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 # On CI the same examples each time; elsewhere new ones, which is how failures are found.
-settings.register_profile("ci", derandomize=True)
-settings.register_profile("explore")
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # doctests are in src; two files of one name would clash
