@@ -137,8 +137,9 @@ def main(kills: int, seed: int, more: list[str]) -> list[str]:
             wrong.append("the table differs from the undisturbed one")
         ends = collections.Counter(completed.read_text().split())
         twice = {name: count for name, count in ends.items() if count > 1}
-        print(f"{len(ends)} runs, {len(twice)} of them reached their last line twice {twice or ''}")
+        print(f"{len(ends)} runs made their last step, {len(twice)} of them twice {twice or ''}")
         wrong += [f"{len(twice)} runs were executed to the end twice"] if twice else []
+        wrong += ["a run was started though it was finished"] if "finished-before" in ends else []
         return wrong
 
 
