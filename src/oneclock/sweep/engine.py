@@ -176,6 +176,14 @@ def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
     return [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
 
 
+_CALM = {
+    "distributed.scheduler.worker-saturation": 1.0,  # no run waits behind another's
+    "distributed.worker.profile.enabled": False,  # what follows would take some percent of the cores from the runs
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+
+
 def _local_cluster(jobs: int | None, gpus_per_run: float, threads: int) -> Any:
     distributed = _distributed()
     import dask
@@ -203,7 +211,7 @@ def _local_cluster(jobs: int | None, gpus_per_run: float, threads: int) -> Any:
             "allowed_failures": 10,  # of a worker; a run's own deaths are counted by its worker
         },
     }
-    with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):  # no run waits behind another's
+    with dask.config.set(_CALM):
         for _ in range(3):
             with suppress(RuntimeError):  # a worker that was killed while it started
                 return distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
