@@ -14,7 +14,6 @@ import json
 import math
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import sysconfig
@@ -130,12 +129,10 @@ def main(ways: list[str], repeats: int) -> None:
             trained = math.fsum(seconds for _, seconds in rows.values())
             overheads.setdefault(way, []).append((wall * WAYS[way] - trained) / len(rows))
             print(f"{way:12} {wall:7.1f} s, {trained / len(rows):5.2f} s of training per run", flush=True)
-    ours = statistics.median(walls[ways[0]])
-    print(
-        f"\n{'median of ' + str(repeats):12} {'wall clock':>10} {'oneclock is':>14} {'overhead per run':>18}   losses"
-    )
+    ours = min(walls[ways[0]])  # what else the machine does only ever adds
+    print(f"\n{'best of ' + str(repeats):12} {'wall clock':>10} {'oneclock is':>14} {'overhead per run':>18}   losses")
     for way, times in walls.items():
-        wall, over = statistics.median(times), statistics.median(overheads[way])
+        wall, over = min(times), min(overheads[way])
         print(f"{way:12} {wall:8.1f} s {wall / ours:9.2f} x fast {over:16.2f} s   equal {same[way]}")
 
 
