@@ -50,4 +50,12 @@ def load(experiment: Experiment, data_dir: Path | None = None) -> Task:
     return ImageTask(experiment, experiment.data, root)
 
 
-__all__ = ["Batch", "Split", "Task", "load"]
+def content(experiment: Experiment) -> str | None:
+    """A hash of the text where it comes with Python or a package and may differ from one machine to the next."""
+    from oneclock.data import bundled
+
+    source = experiment.data.source
+    return bundled.text_hash(source) if source in bundled.TEXTS else None
+
+
+__all__ = ["Batch", "Split", "Task", "content", "load"]

