@@ -12,25 +12,31 @@ if TYPE_CHECKING:
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Which study: laptop.")],
-    out: Annotated[Path, typer.Option(help="The study's folder; its report goes below it.")] = Path("laptop-study"),
+    name: Annotated[str, typer.Argument(help="Which study: laptop, or series.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The study's folder; its report goes below it. Default: NAME-study.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A twentieth of every budget, to see it work.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
-    """Run the paper's method over the eleven laptop-sized twins: sweeps, analysis and report. Again: it continues.
+    """Run a whole study: sweeps, analysis and report. Again: it continues.
+
+    laptop is the paper's method over eleven laptop-sized twins of its experiments, with the betas people use today
+    beside each sweep. series is two of the twins over 250 to 16,000 steps, where nothing but the horizon differs.
 
     oneclock study laptop --out laptop-study
 
     oneclock study laptop --quick --out quick-study
     """
-    if name != "laptop":
-        raise ValueError(f"there is no study {name!r}; there is: laptop")
     from oneclock.report import folder, subject
     from oneclock.sweep import Where, sweep
-    from oneclock.sweep.laptop import laptop_study
+    from oneclock.sweep.studies import STUDIES
 
-    study = laptop_study(out, quick)
+    if name not in STUDIES:
+        raise ValueError(f"there is no study {name!r}; there are: {', '.join(STUDIES)}")
+    out = out or Path(f"{name}-study")
+    study = STUDIES[name](out, quick)
     study.check()
     left = sum(study.step(target).at_most for target in study.targets)
     if left:
@@ -41,15 +47,15 @@ def command(
         sweep(study, Where(jobs=jobs))
     else:
         print("every run has ended: nothing is left but to write the report")
-    typed = f"oneclock study laptop --out {out.name}" + (" --quick" if quick else "")
+    typed = f"oneclock study {name} --out {out.name}" + (" --quick" if quick else "")
     print(folder.write(subject.subject_of(out), out / "report", typed))
 
 
 def _estimate(study: Study, jobs: int | None) -> str:
-    from oneclock.sweep.laptop import costs, hours
     from oneclock.sweep.live import span
+    from oneclock.sweep.studies import costs, hours
 
-    print("timing a few steps of each twin ..", flush=True)
+    print("timing a few steps of each experiment ..", flush=True)
     found = costs(study)
     lines = [f"{cost.name:<22}{cost.runs:>4} runs of about {span(cost.seconds)}" for cost in found]
     total = f"in all at most {sum(cost.runs for cost in found)} runs, about {span(3600 * hours(found, jobs))}"

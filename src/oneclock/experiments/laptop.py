@@ -32,7 +32,7 @@ _BYTES = 289
 """256 bytes, one end of text, 32 sentinels for span corruption."""
 
 EVALUATIONS = 16
-"""At most so many evaluations in a run, of at most so many batches: more would cost a small model a tenth of its time."""
+"""At most so many evaluations in a run, of so many batches: more would cost a small model a tenth of its time."""
 
 EVALUATION_BATCHES = {"bible": 5, "python-library": 5, "digits": 2, "mnist-sample": 5}
 
@@ -186,3 +186,24 @@ TWINS: tuple[Experiment, ...] = (
         lr=5e-3,
     ),
 )
+
+
+SERIES_BUDGETS = (250, 1_000, 4_000, 16_000)
+
+
+def _at(twin: str, budget: int) -> Experiment:
+    """A twin over another number of steps: model, data, batch and rate as they are, the schedule rescaled."""
+    of = next(experiment for experiment in TWINS if experiment.name == twin)
+    return replace(
+        of,
+        name=f"{of.name}-{budget}",
+        title=f"{of.title}, {budget:,} steps",
+        evaluation=replace(of.evaluation, every=budget // EVALUATIONS),
+        budget=budget,
+    )
+
+
+SERIES: tuple[Experiment, ...] = tuple(
+    _at(twin, budget) for budget in SERIES_BUDGETS for twin in ("llama-bible", "vit-digits")
+)
+"""The controlled series: one language and one vision twin where nothing but the horizon differs."""

@@ -104,15 +104,18 @@ def sweep(study: Study, where: Where, quiet: bool = False) -> Study:
 
 def plan(study: Study, workers: int | None = None) -> list[str]:
     """The plan and its cost in words, one line per target, then the sum."""
-    lines, left, steps = [], 0, 0
+    lines: list[str] = []
+    left: dict[str, int] = {}
+    steps = 0
     for target in study.targets:
         step, ended = study.step(target), len(study.losses(target))
-        left, steps = left + step.at_most, steps + step.at_most * target.budget
+        left[target.name] = step.at_most
+        steps += step.at_most * target.budget
         state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
         lines.append(f"{target.name}: {ended} runs have ended; {state}")
     seconds = time_left(study.rows(), left, workers or 1)
     time = f", about {span(seconds)} on {workers or 1} worker(s)" if seconds else ""
-    return [*lines, f"in all at most {left} runs of together {steps:,} steps{time}"]
+    return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{time}"]
 
 
 def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:

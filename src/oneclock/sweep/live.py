@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group
@@ -57,10 +57,10 @@ class Display:
 
     def _summary(self, rows: Sequence[Row]) -> str:
         done = sum(row.state in ("finished", "diverged", "failed") for row in rows)
-        left = sum(self._study.step(target).at_most for target in self._study.targets)
+        left = {target.name: self._study.step(target).at_most for target in self._study.targets}
         seconds = time_left(rows, left, self._workers)
         tail = f", about {span(seconds)} left" if seconds else ""
-        return f"{done} of at most {done + left} runs{tail}"
+        return f"{done} of at most {done + sum(left.values())} runs{tail}"
 
 
 def table(rows: Sequence[Row], most: int = 40) -> Table:
@@ -102,18 +102,27 @@ def in_words(row: Row) -> str:
     return f"{row.state:11} {label(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}"
 
 
-def time_left(rows: Sequence[Row], left: int, workers: int) -> float | None:
-    """Seconds until `left` more runs are done, by the mean of those that finished; None where none has.
+def time_left(rows: Sequence[Row], left: Mapping[str, int], workers: int) -> float | None:
+    """Seconds until the runs `left` of each experiment are done; None before any has finished.
+
+    By the mean of the experiment's finished runs, or where it has none by the pace of all.
 
     >>> done = Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)
-    >>> time_left([done], left=4, workers=2)
-    120.0
+    >>> time_left([done, Row("b", 0.9, 1, "waiting", 0, 50)], {"a": 4, "b": 2}, workers=2)
+    150.0
     """
-    took = [row.seconds for row in rows if row.state == "finished" and row.seconds]
-    if not took or not left:
+    done = [row for row in rows if row.state == "finished" and row.seconds]
+    if not done or not any(left.values()):
         return None
-    begun = sum(row.step / row.budget for row in rows if row.state == "running")
-    return max(left - begun, 0) * math.fsum(took) / len(took) / max(workers, 1)
+    pace = math.fsum(row.seconds or 0.0 for row in done) / sum(row.budget for row in done)
+    seconds = 0.0
+    for name, count in left.items():
+        mine = [row for row in rows if row.experiment == name]
+        took = [row.seconds or 0.0 for row in done if row.experiment == name]
+        begun = sum(row.step / row.budget for row in mine if row.state == "running")
+        each = math.fsum(took) / len(took) if took else pace * max((row.budget for row in mine), default=0)
+        seconds += max(count - begun, 0) * each
+    return seconds / max(workers, 1)
 
 
 def span(seconds: float) -> str:

@@ -24,7 +24,7 @@ def status(study: Study) -> dict[str, Any]:
             "done": step.reason,
         }
     running = sum(row.state == "running" for row in rows)
-    left = sum(target["left_at_most"] for target in targets.values())
+    left = {name: target["left_at_most"] for name, target in targets.items()}
     return {
         "study": str(study.path),
         "sweep": str(owner) if owner else None,

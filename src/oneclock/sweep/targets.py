@@ -15,7 +15,6 @@ import math
 import platform
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -228,7 +227,7 @@ def target_from(
 
 
 def environment() -> dict[str, Any]:
-    """Where a run was made, for its record."""
+    """Where a run was made, for its record. No paths, no host names: records are for sharing."""
     import oneclock
 
     torch = sys.modules.get("torch")
@@ -236,8 +235,7 @@ def environment() -> dict[str, Any]:
         "oneclock": oneclock.__version__,
         "python": platform.python_version(),
         "torch": getattr(torch, "__version__", None),
-        "platform": platform.platform(),
-        "host": socket.gethostname(),
+        "system": f"{platform.system()} {platform.machine()}",
     }
 
 

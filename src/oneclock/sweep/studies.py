@@ -1,4 +1,4 @@
-"""The laptop study: the paper's whole protocol over the eleven twins, with two untied arms beside each sweep."""
+"""The studies that ship with the project: the paper's protocol over the eleven twins, and the controlled series."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import LAPTOP, Experiment
+from oneclock.experiments import LAPTOP, SERIES, Experiment, find
+from oneclock.rule import GRID
 from oneclock.sweep.protocol import Paper
 from oneclock.sweep.study import Study
 from oneclock.sweep.targets import Named
@@ -17,6 +18,9 @@ ARMS = ((0.9, 0.999), (0.9, 0.95))
 
 QUICK = 20
 """The quick form has this fraction of every budget. Its horizons are too short for the rule: it shows the machinery."""
+
+SERIES_BETAS = GRID[2:9]
+"""0.684 to 0.99: wider than the optimum moved in any sweep known when this was written."""
 
 PROBE = 40
 """Steps of each twin that are timed to estimate what the study costs here."""
@@ -41,6 +45,20 @@ def laptop_study(out: Path, quick: bool = False) -> Study:
     return Study(out, [_target(twin, QUICK if quick else 1) for twin in LAPTOP.values()], Paper(arms=ARMS))
 
 
+def series_study(out: Path, quick: bool = False) -> Study:
+    """The controlled series: seven betas with one seed, then five around the best with two more.
+
+    >>> study = series_study(Path("series"))
+    >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
+    (8, 136)
+    """
+    targets = [_target(experiment, QUICK if quick else 1) for experiment in SERIES]
+    return Study(out, targets, Paper(betas=SERIES_BETAS, second="window"))
+
+
+STUDIES = {"laptop": laptop_study, "series": series_study}
+
+
 def costs(study: Study) -> list[Cost]:
     """What is left of each sweep, by its finished runs, or by timing a few steps where there are none."""
     rows, found = study.rows(), []
@@ -49,7 +67,7 @@ def costs(study: Study) -> list[Cost]:
         took = [
             row.seconds for row in rows if row.experiment == target.name and row.state == "finished" and row.seconds
         ]
-        seconds = sum(took) / len(took) if took else probe(LAPTOP[target.name]) * target.budget if runs else 0.0
+        seconds = sum(took) / len(took) if took else probe(find(target.name)) * target.budget if runs else 0.0
         found.append(Cost(target.name, runs, seconds))
     return found
 

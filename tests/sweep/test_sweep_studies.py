@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from oneclock.experiments import EXPERIMENTS, LAPTOP, check
-from oneclock.sweep.laptop import ARMS, QUICK, costs, laptop_study
+from oneclock.experiments import EXPERIMENTS, LAPTOP, SERIES, check
+from oneclock.experiments.laptop import EVALUATIONS
+from oneclock.sweep.studies import ARMS, QUICK, costs, laptop_study, series_study
 
 PAIRS = list(zip(EXPERIMENTS.values(), LAPTOP.values(), strict=True))
 
@@ -22,7 +23,7 @@ def test_a_twin_keeps_the_shape_of_its_original(original, twin):
     assert twin.schedule.min_lr / twin.optimizer.lr == pytest.approx(original.schedule.min_lr / original.optimizer.lr)
     share = max(original.schedule.warmup_steps / original.budget, original.schedule.warmup_share)
     assert twin.schedule.warmup_share == pytest.approx(share)
-    evaluations = original.budget / original.evaluation.every
+    evaluations = min(original.budget / original.evaluation.every, EVALUATIONS)
     assert twin.budget / twin.evaluation.every == pytest.approx(evaluations, rel=0.02)
     assert twin.evaluation.at_start == original.evaluation.at_start
 
@@ -41,6 +42,15 @@ def test_the_study_is_the_papers_protocol_with_two_arms(tmp_path):
     assert [target.budget * QUICK for target in quick.targets] == [twin.budget for twin in LAPTOP.values()]
 
 
+def test_in_the_series_nothing_differs_but_the_horizon(tmp_path):
+    for experiment in SERIES:
+        twin = LAPTOP[experiment.name.rpartition("-")[0]]
+        same = ("model", "data", "optimizer", "schedule", "batch_size", "accumulate", "objective", "seeds")
+        assert [getattr(experiment, one) for one in same] == [getattr(twin, one) for one in same]
+        assert twin.schedule.warmup_steps == 0  # its warm-up is a share of the budget, and so goes with it
+    assert len(series_study(tmp_path).targets) == len(SERIES) == 8
+
+
 def test_its_cost_is_estimated_from_a_few_real_steps(tmp_path):
     study = laptop_study(tmp_path / "study")
     study.targets = study.targets[4:5]
@@ -51,4 +61,4 @@ def test_its_cost_is_estimated_from_a_few_real_steps(tmp_path):
 
 def test_an_unknown_study_is_named():
     done = subprocess.run([sys.executable, "-m", "oneclock", "study", "desk"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, "oneclock: there is no study 'desk'; there is: laptop\n")
+    assert (done.returncode, done.stderr) == (2, "oneclock: there is no study 'desk'; there are: laptop, series\n")
