@@ -17,6 +17,7 @@ from oneclock.analysis.bootstrap import DRAWS, resample
 from oneclock.analysis.horizons import budget_of, horizons_of
 from oneclock.analysis.losses import losses_of, relative_gaps
 from oneclock.analysis.outcome import experiment_results
+from oneclock.analysis.series import series_of
 from oneclock.analysis.study import Study, Sweep
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
 from oneclock.rule import REFRESHES, Fixed, Power, Refresh
@@ -69,6 +70,7 @@ def analyse(
         calibration=calibration,
         robustness=robustness,
         arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps]),
+        series=series_of(sweeps, horizons, seed=seed),
         missing=(
             *study.missing,
             *verdict.missing_everywhere(experiments),

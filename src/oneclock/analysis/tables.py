@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from oneclock.analysis.values import Analysis, Risk, RuleRow
+from oneclock.analysis.values import Analysis, Interval, Risk, RuleRow, Series
 
 Cell = str | int | float | None
 
@@ -195,6 +195,49 @@ def baselines(analysis: Analysis) -> Table:
     )
 
 
+def series(analysis: Analysis) -> Table:
+    """The best beta at each budget of a controlled series, with its interval; no rows where there is none."""
+    rows: list[tuple[Cell, ...]] = []
+    lines: list[int] = []
+    for one in analysis.series:
+        for point in one.points:
+            beta, refreshes = (
+                (None, None) if interval is None else (interval.lower, interval.upper)
+                for interval in (point.beta_interval, point.refreshes_interval)
+            )
+            inside = "yes" if point.bracketed else "no"
+            rows.append((one.name, point.budget, point.horizon, point.beta, *beta, point.refreshes, *refreshes, inside))
+        lines.append(len(rows) - 1)
+    return Table(
+        name="series",
+        title="The best beta where only the horizon differs",
+        columns=(
+            Column("Series"),
+            Column("Budget", form=".0f"),
+            Column("T_ES", form=".0f"),
+            Column("best", "beta", ".4f"),
+            Column("from", "beta", ".4f"),
+            Column("to", "beta", ".4f"),
+            Column("best", "Refreshes", ".0f"),
+            Column("from", "Refreshes", ".0f"),
+            Column("to", "Refreshes", ".0f"),
+            Column("Bracketed"),
+        ),
+        rows=tuple(rows),
+        rules_after=tuple(lines[:-1]),
+        notes=tuple(_alpha(one) for one in analysis.series),
+    )
+
+
+def _alpha(one: Series) -> str:
+    def shown(value: float, interval: Interval | None) -> str:
+        return f"{value:.2f}" + (f" ({interval.lower:.2f} to {interval.upper:.2f})" if interval else "")
+
+    useful = "" if one.alpha_useful is None else f", over T_ES {shown(one.alpha_useful, one.alpha_useful_interval)}"
+    flat = "; one beta for all lies in every interval" if one.flat else ""
+    return f"{one.name}: 1 - beta ~ T ** -alpha with alpha {shown(one.alpha, one.alpha_interval)}{useful}{flat}"
+
+
 FIVE: tuple[Callable[[Analysis], Table], ...] = (
     selected_betas,
     main_results,
@@ -203,6 +246,9 @@ FIVE: tuple[Callable[[Analysis], Table], ...] = (
     r0_sweep,
 )
 """The five tables of the paper, in its order."""
+
+EVERY: tuple[Callable[[Analysis], Table], ...] = (*FIVE, horizons, baselines, rules_side_by_side, series)
+"""Those, and what the paper has no table for; one that a study has nothing for has no rows."""
 
 
 def _risk_table(name: str, title: str, rules: Sequence[tuple[str, RuleRow]]) -> Table:

@@ -334,6 +334,39 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class SeriesPoint:
+    """The best beta at one budget, by a parabola, and its refresh count over the useful horizon.
+
+    `bracketed` is False where the best lies at the end of what was swept; intervals are None where every run is needed
+    to draw the parabola.
+    """
+
+    budget: float
+    horizon: float
+    beta: float
+    beta_interval: Interval | None
+    refreshes: float
+    refreshes_interval: Interval | None
+    bracketed: bool
+
+
+@dataclass(frozen=True)
+class Series:
+    """One task over several budgets: `alpha` of 1 - beta ~ T ** -alpha over the planned steps, and over useful ones.
+
+    1 is the refresh rule, 0 one beta for all. `flat`: the intervals of all best betas have a beta in common.
+    """
+
+    name: str
+    points: tuple[SeriesPoint, ...]
+    alpha: float
+    alpha_interval: Interval | None
+    alpha_useful: float | None
+    alpha_useful_interval: Interval | None
+    flat: bool | None
+
+
+@dataclass(frozen=True)
 class Analysis:
     """All of it. `missing` says what was left out or not known, over all experiments."""
 
@@ -342,4 +375,5 @@ class Analysis:
     calibration: Calibration
     robustness: Robustness
     arena: tuple[RuleRow, ...]
+    series: tuple[Series, ...]
     missing: tuple[str, ...]

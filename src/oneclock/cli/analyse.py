@@ -49,7 +49,7 @@ def _show(analysis: Analysis) -> None:
     from oneclock.report.tables import to_rich
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    for make in (*tables.FIVE, tables.horizons, tables.baselines, tables.rules_side_by_side):
+    for make in tables.EVERY:
         table = make(analysis)
         if table.rows:
             console.print(to_rich(table))

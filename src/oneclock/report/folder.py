@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.analysis import Analysis, Study, as_json
-from oneclock.analysis.tables import FIVE, Table, baselines, horizons, rules_side_by_side
+from oneclock.analysis.tables import EVERY, Table
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
 from oneclock.report.page import page, waiting_page
@@ -27,8 +27,8 @@ from oneclock.report.sweeps import curve_figures, sweep_figures
 
 
 def tables_of(analysis: Analysis) -> list[Table]:
-    """The paper's five tables, then the horizons, the untied baselines and all rules, where there are any."""
-    made = (make(analysis) for make in (*FIVE, horizons, rules_side_by_side, baselines))
+    """The paper's five tables, then the others that there is something for."""
+    made = (make(analysis) for make in EVERY)
     return [table for table in made if table.rows]
 
 

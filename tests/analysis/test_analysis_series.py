@@ -1,0 +1,64 @@
+"""The controlled series: known parabolas give their vertices and exponent back, with intervals that hold."""
+
+import numpy as np
+import pytest
+
+from oneclock.analysis import analyse, read
+from oneclock.analysis.tables import series
+
+BUDGETS = (250, 1000, 4000, 16000)
+BETAS = tuple(1 - 10 ** (-k / 4) for k in range(1, 10))
+
+
+def study(alpha, noise, seed=0, seeds=(1, 2, 3)):
+    """A series whose best u is -1 at 1,000 steps and moves with `alpha`; each seed has a lift of its own."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for budget in BUDGETS:
+        best = -1 - alpha * np.log10(budget / 1000)
+        for one in seeds:
+            lift = rng.normal(0, 0.1)
+            for beta in BETAS:
+                loss = 2 + lift + 0.2 * (np.log10(1 - beta) - best) ** 2 + rng.normal(0, noise)
+                rows.append((f"task-{budget}", budget, beta, one, loss))
+    columns = zip(*rows, strict=True)
+    return read(dict(zip(("experiment", "budget", "beta", "seed", "min_val_loss"), map(list, columns), strict=True)))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_an_exact_parabola_gives_its_vertex_and_exponent_back(alpha):
+    (found,) = analyse(study(alpha, noise=0.0), draws=10, repeats=10).series
+    assert found.name == "task"
+    assert found.alpha == pytest.approx(alpha, abs=1e-6)
+    assert [point.beta for point in found.points] == pytest.approx([1 - 0.1 * (b / 1000) ** -alpha for b in BUDGETS])
+    assert all(point.bracketed for point in found.points)
+    assert found.flat is (alpha == 0)
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    held = 0
+    for seed in range(60):
+        (found,) = analyse(study(0.5, noise=0.01, seed=seed), draws=10, repeats=10).series
+        held += found.alpha_interval.lower <= 0.5 <= found.alpha_interval.upper
+    assert held >= 51  # of 60 at 95 %: fewer than 52 has a chance below one in a hundred
+
+
+def test_an_optimum_outside_what_was_swept_is_not_called_bracketed():
+    (found,) = analyse(study(1.5, noise=0.0), draws=10, repeats=10).series
+    assert [point.bracketed for point in found.points] == [False, True, True, False]
+
+
+def test_one_seed_has_intervals_from_its_own_scatter():
+    (found,) = analyse(study(0.5, noise=0.01, seeds=(1,)), draws=10, repeats=10).series
+    assert found.alpha_interval is not None
+
+
+def test_a_study_without_a_series_has_no_such_table():
+    table = {"experiment": "aaa", "budget": [9] * 3, "beta": [0, 0.9, 0.99], "min_val_loss": [4, 1, 3]}
+    assert series(analyse(read(table), draws=10, repeats=10)).rows == ()
+
+
+def test_the_table_says_alpha_in_words():
+    shown = series(analyse(study(0.5, noise=0.0), draws=10, repeats=10))
+    assert len(shown.rows) == 4
+    assert "task: 1 - beta ~ T ** -alpha with alpha 0.50" in shown.notes[0]
