@@ -15,7 +15,7 @@ help:  ## what there is to make
 
 .venv/demo: .venv/made pyproject.toml constraints.txt
 	@echo "setting up .venv for the demo (a few minutes the first time)"
-	$(INSTALL) -e . scikit-learn
+	$(INSTALL) -e '.[laptop]'
 	@touch $@
 
 .venv/dev: .venv/made pyproject.toml constraints.txt
@@ -30,7 +30,7 @@ help:  ## what there is to make
 		|| (echo "install Chromium: the report's page is tested in it" && false)
 	@touch $@
 
-demo: .venv/demo  ## advise a beta and train with it, beside torch's default
+demo: .venv/demo  ## a real sweep of a small model in a few minutes, with its report
 	$(BIN)/python examples/demo.py
 
 test: check .venv/browser  ## everything that must pass: format, lint, types, import contracts, docs, tests

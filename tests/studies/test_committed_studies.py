@@ -1,0 +1,47 @@
+"""The committed studies: complete, free of anything private, and their tables follow from their records."""
+
+from pathlib import Path
+
+import pytest
+
+from oneclock import records
+from oneclock.analysis import analyse, read
+from oneclock.report import tables as rendering
+from oneclock.report.folder import tables_of
+from oneclock.sweep import Study
+
+STUDIES = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
+
+
+@pytest.fixture(params=STUDIES, ids=lambda path: path.name)
+def study(request):
+    return request.param
+
+
+def test_there_are_studies():
+    assert {path.name for path in STUDIES} >= {"laptop"}
+
+
+def test_every_run_has_ended_and_none_failed(study):
+    found = Study.read(study)
+    assert all(not found.step(target).runs for target in found.targets)
+    assert not found.failed()
+
+
+def test_tables_follow_from_the_records(study, tmp_path):
+    for table in tables_of(analyse(read(study))):
+        rendering.save(table, tmp_path)
+    committed = sorted((study / "report" / "tables").glob("*.md"))
+    assert [path.name for path in committed] == [path.name for path in sorted(tmp_path.glob("*.md"))]
+    for path in committed:
+        assert (tmp_path / path.name).read_text() == path.read_text()
+
+
+def test_runs_say_what_they_ran_on_and_nothing_private(study):
+    runs = sorted(study.glob("runs/*/*/run.json"))
+    assert runs
+    for path in runs:
+        found = records.Run.read(path.parent).environment
+        assert {"python", "system", "versions", "commit", "threads"} <= found.keys()
+        assert "data" in found or found["versions"]["scikit-learn"]
+        assert not any(word in path.read_text() for word in ("/home", "/root", "/work", "/tmp", "host"))
