@@ -2,6 +2,7 @@
 
 import csv
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -137,6 +138,22 @@ def test_watch_waits_refreshes_and_ends_with_the_study(tmp_path: Path) -> None:
             watching.kill()
     assert "reloads itself" not in page.read_text(encoding="utf-8")
     assert list((out / "figures").glob("*.png"))
+
+
+def test_an_interrupted_watch_leaves_a_page_that_stays(tmp_path: Path) -> None:
+    study, out = tmp_path / "study", tmp_path / "out"
+    write_run(study, SCRIPT, 0.9, 1, ending=None)
+    write_run(study, SCRIPT, 0.944, 1)
+    command = [sys.executable, "-m", "oneclock", "report", str(study), "--out", str(out), "--watch", "--every", "1"]
+    page = out / "report.html"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        try:
+            wait_for(page.exists)
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(timeout=120) == 130
+        finally:
+            watching.kill()
+    assert "reloads itself" not in page.read_text(encoding="utf-8")
 
 
 def wait_for(true: Callable[[], bool]) -> None:

@@ -63,14 +63,21 @@ def watch(
     command: str,
     seconds: int,
 ) -> Path:
-    """Write the report again every `seconds` until `done`, then once more with its figures; the path of the page."""
-    while not done():
-        watch_once(read, title, out, command, seconds)
-        time.sleep(seconds)
+    """Write the report again every `seconds` until `done`, then once more with its figures; the path of the page.
+
+    Interrupted, it leaves a page that does not reload itself any more.
+    """
+    try:
+        while not done():
+            watch_once(read, title, out, command, seconds)
+            time.sleep(seconds)
+    except KeyboardInterrupt:
+        watch_once(read, title, out, command, None)
+        raise
     return write(read(), out, command)
 
 
-def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str, seconds: int) -> Path:
+def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str, seconds: int | None) -> Path:
     """The report as far as it goes, on a page that reloads itself; one that says so where there is nothing yet."""
     check_installed()
     try:

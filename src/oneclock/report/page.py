@@ -71,8 +71,8 @@ def page(
     )
 
 
-def waiting_page(title: str, reason: str, command: str, reload_seconds: int) -> str:
-    """The page of a study that has nothing to show yet: says so, and reloads itself."""
+def waiting_page(title: str, reason: str, command: str, reload_seconds: int | None) -> str:
+    """The page of a study that has nothing to show yet: says so, and reloads itself where seconds are given."""
     return _rendered(
         subject={"title": title},
         command=command,

@@ -8,6 +8,7 @@ from itertools import chain
 from statistics import quantiles
 
 from oneclock import records
+from oneclock.analysis.losses import error_bars
 from oneclock.analysis.table import Study, Sweep, Trial
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult, Interval
 from oneclock.report import palette
@@ -80,15 +81,15 @@ def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[floa
         group=name,
     )
     label = "smallest validation loss" if losses_known else "gap to the best beta, %"
-    arms = tuple(_arms(result, losses_known))
-    known = [value for value in (*heights.values(), *low, *high, *(arm.at for arm in arms)) if value is not None]
+    arms = tuple(_arms(result, losses_known, x))
+    beside = (value for arm in arms for value in (*arm.y, *arm.low, *arm.high))
+    known = [value for value in (*heights.values(), *low, *high, *beside) if value is not None]
     return Chart(
         title=result.name,
         x=x,
         y=number_axis(label, *padded(known)),
-        series=(curve, *marked),
+        series=(*arms, curve, *marked),
         spans=tuple(_stable(result, refreshes, x)),
-        lines=arms,
     )
 
 
@@ -191,13 +192,29 @@ def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[
     yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
 
 
-def _arms(result: ExperimentResult, losses_known: bool) -> Iterator[Line]:
+def _arms(result: ExperimentResult, losses_known: bool, axis: Axis) -> Iterator[Series]:
+    """Untied baselines: level lines across the chart, with the spread of their seeds or the interval of their gap."""
     for place, arm in enumerate(result.arms):
         height = arm.loss if losses_known else 100 * arm.gap
-        if math.isfinite(height):
-            yield Line(
-                height, "y", palette.FIXED, f"untied β₁ {arm.beta1:g}, β₂ {arm.beta2:g}", palette.dash(place + 1)
-            )
+        if not math.isfinite(height):
+            continue
+        spread = error_bars([run.min_val_loss for run in arm.runs if run.min_val_loss is not None])
+        low, high = (height - spread[0], height + spread[1]) if spread and losses_known else (None, None)
+        if not losses_known and arm.interval is not None:
+            low, high = 100 * arm.interval.lower, 100 * arm.interval.upper
+        name = f"untied β₁ {arm.beta1:g}, β₂ {arm.beta2:g}"
+        loss = f"loss {arm.loss:.5g}, " if losses_known else ""
+        yield Series(
+            name=name,
+            x=(axis.low, axis.high),
+            y=(height, height),
+            color=palette.FIXED,
+            dash=palette.dash(place + 1),
+            low=(low, low) if low is not None else (),
+            high=(high, high) if high is not None else (),
+            texts=(f"{name}: {loss}gap {percent(arm.gap)}{interval_words(arm.interval)}, {arm.seeds} seeds",) * 2,
+            group=name,
+        )
 
 
 def _curve(trial: Trial, betas: tuple[float, ...]) -> Series:
