@@ -53,6 +53,7 @@ bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_optim.py
 	$(BIN)/python benchmarks/bench_analysis.py
 	$(BIN)/python benchmarks/bench_logs.py --megabytes 50
+	$(BIN)/python benchmarks/bench_twins.py
 	$(BIN)/python benchmarks/bench_sweep.py
 
 gallery: .venv/dev .venv/browser  ## the pictures of docs/gallery.md, from committed data

@@ -39,24 +39,30 @@ def command(
     study = STUDIES[name](out, quick)
     study.check()
     left = sum(study.step(target).at_most for target in study.targets)
-    if left:
-        print(_estimate(study, jobs))
+    page = out / "report" / "report.html"
+    if left or dry_run:
+        print(_estimate(study, jobs), flush=True)
     if dry_run:
         return
     if left:
         sweep(study, Where(jobs=jobs))
-    else:
-        print("every run has ended: nothing is left but to write the report")
+    elif page.exists():
+        print(f"nothing to do: every run of {out} has ended and its report is written")
+        print(page)
+        return
     typed = f"oneclock study {name} --out {out.name}" + (" --quick" if quick else "")
-    print(folder.write(subject.subject_of(out), out / "report", typed))
+    print(folder.write(subject.subject_of(out), page.parent, typed))
 
 
 def _estimate(study: Study, jobs: int | None) -> str:
     from oneclock.sweep.live import span
     from oneclock.sweep.studies import costs, hours
 
-    print("timing a few steps of each experiment ..", flush=True)
+    print("timing a few steps of each experiment that has not run yet ..", flush=True)
     found = costs(study)
-    lines = [f"{cost.name:<22}{cost.runs:>4} runs of about {span(cost.seconds)}" for cost in found]
-    total = f"in all at most {sum(cost.runs for cost in found)} runs, about {span(3600 * hours(found, jobs))}"
+    lines = [
+        f"{cost.name:<22}{cost.ended:>4} runs have ended,{cost.runs:>4} to go, of about {span(cost.seconds)}"
+        for cost in found
+    ]
+    total = f"at most {sum(cost.runs for cost in found)} runs to go, about {span(3600 * hours(found, jobs))}"
     return "\n".join([*lines, f"{total}; stop it whenever you like, the same command goes on"])
