@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +104,14 @@ class ReadyImages:
         """The images of these numbers, each moved by up to `margin` pixels each way by torch's generator."""
         if not self.margin:
             return {"images": self.images[chosen], "labels": self.labels[chosen]}
-        height, width = (side - 2 * self.margin for side in self.images.shape[2:])
-        windows = self.images.unfold(2, height, 1).unfold(3, width, 1)  # a view: every shift of every image
         down, right = torch.randint(2 * self.margin + 1, (2, len(chosen)))
-        return {"images": windows[chosen, :, down, right], "labels": self.labels[chosen]}
+        return {"images": self._windows[chosen, :, down, right], "labels": self.labels[chosen]}
+
+    @cached_property
+    def _windows(self) -> Tensor:
+        """A view: every shift of every image."""
+        height, width = (side - 2 * self.margin for side in self.images.shape[2:])
+        return self.images.unfold(2, height, 1).unfold(3, width, 1)
 
 
 def _ready(pictures: Pictures, spec: Images, margin: int = 0) -> Pictures:

@@ -40,7 +40,7 @@ class TextTask:
         assert 0 <= micro < self.experiment.accumulate
         position = step * self.experiment.accumulate + micro
         rows = self.train[self.order.indices(seed, position)]
-        return self._batch(rows, generator(NOISE, seed, position))
+        return self._batch(rows, (NOISE, seed, position))
 
     def evaluation(self, split: Split) -> EvaluationBatches:
         """The fixed evaluation batches of a split."""
@@ -86,12 +86,13 @@ class TextTask:
             )
 
     def _evaluation_batch(self, blocks: np.ndarray, samples: np.ndarray, key: tuple[int, ...]) -> Batch:
-        return self._batch(blocks[samples], generator(*key))
+        return self._batch(blocks[samples], key)
 
-    def _batch(self, rows: np.ndarray, rng: np.random.Generator) -> Batch:
+    def _batch(self, rows: np.ndarray, key: tuple[int, ...]) -> Batch:
         if self.shape is None:
             ids = torch.from_numpy(rows.astype(np.int64))
             return {"input_ids": ids, "labels": ids}
+        rng = generator(*key)
         inputs, targets = spans.corrupt(rows.astype(np.int64), self.shape, self.sentinels, self.tokens.end, rng)
         return {"input_ids": torch.from_numpy(inputs), "labels": torch.from_numpy(targets)}
 
