@@ -1,11 +1,12 @@
 """The adaptive protocol against the paper's 23 runs: how many runs it spends and the gap it ends at, seeds being noisy.
 
-    python benchmarks/adaptive_vs_paper.py [--repeats 400] [--real SEEDS]
+    python benchmarks/adaptive_vs_paper.py [--repeats 400] [--study studies/laptop] [--real SEEDS]
 
 Published sweeps: the gaps recovered from the paper's tables are taken as the truth, and every run adds seed noise of a
 known size. The tables only show betas that some rule visits; beyond them a curve is continued with its last slope, at
 least 0.3 points per grid step (an assumption, stated here because a climb depends on it). The paper's oracle has gap 0.
 Both protocols see the same noise, and a 23-run sweep does not find the true best either: that is what is compared.
+`--study` takes the mean losses of a recorded study for the truth and the spread of its seeds for the noise.
 `--real` trains the benchmark's network with that many seeds at all 13 betas, takes the mean over all seeds as the
 truth, and lets both protocols draw three of them.
 """
@@ -20,7 +21,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from oneclock import rule
+from oneclock.analysis import read
+from oneclock.analysis.losses import losses_of
 from oneclock.experiments.published import PUBLISHED
 from oneclock.paper.published import printed, recovered
 from oneclock.sweep.protocol import Adaptive, Cell, Paper, Protocol, choice, next_step
@@ -39,6 +44,17 @@ def published_truth() -> Iterator[tuple[int, dict[float, float]]]:
         known = {cell.beta: 100 * cell.gap for cell in recovered() if cell.experiment == number} | {star: 0.0}
         gaps = {rule.GRID.index(beta): gap for beta, gap in known.items()}
         yield experiment.budget, {rule.GRID[k]: gap for k, gap in continued(gaps).items()}
+
+
+def recorded_truth(folder: Path) -> Iterator[tuple[int, dict[float, float], float]]:
+    """(budget, beta -> gap in percent, seed noise in percent) of each experiment of a study."""
+    for sweep in read(folder).sweeps:
+        losses = losses_of([sweep])
+        several = losses.minima[0, losses.counts[0] > 1]
+        noise = np.sqrt(np.mean(np.nanvar(several, axis=1, ddof=1))) / np.nanmin(losses.loss)
+        gaps = dict(zip(sweep.betas, (100 * losses.gaps[0]).tolist(), strict=True))
+        assert sweep.budget is not None
+        yield int(sweep.budget), gaps, 100 * float(noise)
 
 
 def continued(gaps: Mapping[int, float]) -> dict[int, float]:
@@ -84,11 +100,13 @@ def row(name: str, gaps: list[float], runs: list[int]) -> str:
     )
 
 
-def simulate(noise: float, repeats: int) -> dict[str, tuple[list[float], list[int]]]:
+def simulate(
+    truths: list[tuple[int, dict[float, float], float]], repeats: int
+) -> dict[str, tuple[list[float], list[int]]]:
     """Protocol -> (true gap at its choice, runs spent), one per experiment and repeat; noise in percent of the loss."""
     found: dict[str, tuple[list[float], list[int]]] = {}
     for repeat in range(repeats):
-        for number, (budget, gaps) in enumerate(published_truth()):
+        for number, (budget, gaps, noise) in enumerate(truths):
             dice = random.Random(f"{repeat} {number} {noise}")
             drawn = {Cell(beta, seed): gaps[beta] + dice.gauss(0, noise) for beta in rule.GRID for seed in (1, 2, 3)}
             for name, protocol in PROTOCOLS.items():
@@ -128,11 +146,18 @@ def real(seeds: int, repeats: int) -> dict[str, tuple[list[float], list[int]]]:
     return found
 
 
-def main(repeats: int, seeds: int) -> None:
+def main(repeats: int, seeds: int, study: Path | None) -> None:
     head = f"{'':28} {'runs':>6} {'most':>5} {'mean gap':>9} {'CVaR 25%':>9} {'max gap':>9}   (percent)"
     for noise in (0.03, 0.1, 0.3, 1.0, 3.0):
         print(f"\npublished sweeps, seed noise {noise} %\n{head}")
-        for name, (gaps, runs) in simulate(noise, repeats).items():
+        truths = [(budget, gaps, noise) for budget, gaps in published_truth()]
+        for name, (gaps, runs) in simulate(truths, repeats).items():
+            print(row(name, gaps, runs))
+    if study:
+        truths = list(recorded_truth(study))
+        spread = ", ".join(f"{noise:.2g}" for _, _, noise in truths)
+        print(f"\nrecorded in {study}, seed noise {spread} %\n{head}")
+        for name, (gaps, runs) in simulate(truths, repeats).items():
             print(row(name, gaps, runs))
     if seeds:
         print("\na real network on scikit-learn's digits")
@@ -145,6 +170,7 @@ def main(repeats: int, seeds: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=400)
+    parser.add_argument("--study", type=Path, metavar="FOLDER")
     parser.add_argument("--real", type=int, default=0, metavar="SEEDS")
     arguments = parser.parse_args()
-    main(arguments.repeats, arguments.real)
+    main(arguments.repeats, arguments.real, arguments.study)
