@@ -118,7 +118,8 @@ def _draw_marks(chart: Chart, axis: Any) -> None:
         if series.low:
             low, high = ([math.nan if v is None else v for v in side] for side in (series.low, series.high))
             axis.fill_between(series.x, low, high, color=colours()[series.color], alpha=0.18, linewidth=0)
-            axis.vlines(series.x, low, high, color=colours()[series.color], alpha=0.6, linewidth=0.9)
+            if series.marker != "none":
+                axis.vlines(series.x, low, high, color=colours()[series.color], alpha=0.6, linewidth=0.9)
 
 
 def _legend(figure: Figure) -> dict[str, Any]:
