@@ -54,7 +54,7 @@
     series.x.forEach((at, i) => {
       if (series.low[i] === null) return flush();
       part.push(i);
-      if (series.marker !== "none") paint(add(parent, "line", { x1: x(at), x2: x(at), y1: y(series.low[i]), y2: y(series.high[i]), opacity: 0.6 }), "stroke", series.color);
+      if (series.marker && series.marker !== "none") paint(add(parent, "line", { x1: x(at), x2: x(at), y1: y(series.low[i]), y2: y(series.high[i]), opacity: 0.6 }), "stroke", series.color);
     });
     flush();
   }
