@@ -16,7 +16,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="The study's folder; its report goes below it. Default: NAME-study.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A twentieth of every budget, to see it work.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A fortieth of every budget, to see it work.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:

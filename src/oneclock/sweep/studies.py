@@ -16,7 +16,7 @@ from oneclock.sweep.targets import Named
 ARMS = ((0.9, 0.999), (0.9, 0.95))
 """What people have today: torch's default betas, and the usual pair for language models."""
 
-QUICK = 20
+QUICK = 40
 """The quick form has this fraction of every budget and half the evaluations. Its horizons are too short for the rule:
 it shows the machinery."""
 
