@@ -56,7 +56,7 @@ bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_twins.py
 	$(BIN)/python benchmarks/bench_sweep.py
 
-gallery: .venv/dev .venv/browser  ## the pictures of docs/gallery.md, from committed data
+gallery: .venv/dev .venv/browser  ## the pictures of the docs and the reports of the studies, from committed data
 	$(BIN)/python scripts/gallery.py --page "$$(command -v chromium || command -v chromium-browser || command -v google-chrome)"
 
 format: .venv/dev  ## format and fix what can be fixed

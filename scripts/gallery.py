@@ -1,10 +1,11 @@
-"""The pictures of docs/gallery.md, from committed data: the paper's (in the package) and docs/data/digits.csv.
+"""The pictures of the docs and the reports of the committed studies, all from committed data.
 
 python scripts/gallery.py                     figures alone, with matplotlib
 python scripts/gallery.py --page CHROMIUM     and pictures of the page, with that browser
 """
 
 import argparse
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,22 @@ from typing import Any
 from oneclock.report import folder, plot, rules, sweeps
 from oneclock.report.subject import Subject, published, subject_of
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS, STUDIES = ROOT / "docs", ROOT / "studies"
 IMAGES = DOCS / "images"
 QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
 
 
 def draw(subject: Subject, prefix: str) -> None:
-    """The figures of a subject that the gallery shows, as prefix-NAME.svg."""
+    """The figures of a subject that some page shows, as prefix-NAME.svg."""
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
     figures = [
         *sweeps.sweep_figures(subject.analysis, subject.losses_known),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
     ]
     for figure in figures:
-        if f"images/{prefix}-{figure.name}.svg" in (DOCS / "gallery.md").read_text(encoding="utf-8"):
+        if f"images/{prefix}-{figure.name}.svg" in pages:
             (path,) = plot.save(figure, IMAGES, ("svg",))
             path.replace(IMAGES / f"{prefix}-{figure.name}.svg")
 
@@ -62,5 +65,12 @@ if __name__ == "__main__":
     digits = subject_of(DOCS / "data" / "digits.csv")
     draw(published(), "paper")
     draw(digits, "digits")
+    for header in STUDIES.glob("*/study.json"):
+        study = header.parent
+        subject = subject_of(study)
+        draw(subject, study.name)
+        command = f"oneclock study {study.name} --out {study.name}"
+        shutil.rmtree(study / "report", ignore_errors=True)
+        folder.write(subject, study / "report", command, formats=())
     if options.page:
         photograph(digits, options.page)

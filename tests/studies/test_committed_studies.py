@@ -8,6 +8,7 @@ from oneclock import records
 from oneclock.analysis import analyse, read
 from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
+from oneclock.rule import CALIBRATED, SHORT_REFRESHES
 from oneclock.sweep import Study
 
 STUDIES = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
@@ -35,6 +36,22 @@ def test_tables_follow_from_the_records(study, tmp_path):
     assert [path.name for path in committed] == [path.name for path in sorted(tmp_path.glob("*.md"))]
     for path in committed:
         assert (tmp_path / path.name).read_text() == path.read_text()
+
+
+def test_what_the_command_says_of_short_horizons_is_what_the_laptop_study_found():
+    analysis = analyse(read(next(path for path in STUDIES if path.name == "laptop")))
+    assert analysis.calibration.chosen == SHORT_REFRESHES
+    horizons = sorted(result.horizons.used for result in analysis.experiments)
+    assert (len(horizons), horizons[0], horizons[-2]) == (11, 700, CALIBRATED[0])
+    best, fixed = (
+        next(row for row in analysis.arena if row.name.startswith(name))
+        for name in (f"Refresh R0={SHORT_REFRESHES}", "Fixed beta=0.9,")
+    )
+    assert best.all.mean.value < analysis.summary.refresh.all.mean.value
+    against = [one for one in analysis.calibration.comparisons if "Fixed beta=0.9" in (one.first, one.second)]
+    assert fixed.all is not None
+    assert against
+    assert not any(one.told_apart for one in against)
 
 
 def test_runs_say_what_they_ran_on_and_nothing_private(study):
