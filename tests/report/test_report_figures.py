@@ -45,7 +45,7 @@ def test_figure_names_are_safe_file_names(subject: Subject) -> None:
 def test_sweep_chart_marks_oracle_choice_and_interval(subject: Subject) -> None:
     for result in subject.analysis.experiments:
         chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.gaps])
-        *arms, curve, oracle, choice = chart.series
+        curve, oracle, choice, *arms = chart.series
         assert [arm.y for arm in arms] == [(arm.loss, arm.loss) for arm in result.arms]
         assert oracle.x == (pytest.approx(-math.log10(1 - result.oracle_beta)),)
         assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)

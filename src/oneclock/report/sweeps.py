@@ -88,7 +88,7 @@ def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[floa
         title=result.name,
         x=x,
         y=number_axis(label, *padded(known)),
-        series=(*arms, curve, *marked),
+        series=(curve, *marked, *arms),
         spans=tuple(_stable(result, refreshes, x)),
     )
 
