@@ -83,14 +83,19 @@ def _best_u(sweep: Sweep, draws: int, rng: np.random.Generator) -> tuple[float, 
 
 
 def _cells(sweep: Sweep) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(u, seed, loss) of the runs at the best beta and around it; a beta of 1 seed counts with what it has."""
+    """(u, seed, loss) of the runs at the best beta and around it; a beta of one seed counts with what it has."""
     runs = [(trial.beta, trial.seed, trial.min_val_loss) for trial in sweep.tied if trial.min_val_loss is not None]
-    most = max(sum(beta == one for beta, _, _ in runs) for one in sweep.betas)
-    mean = {
-        beta: math.fsum(loss for b, _, loss in runs if b == beta) / most
-        for beta in sweep.betas
-        if sum(b == beta for b, _, _ in runs) == most
-    }
+    by_seed: dict[int, dict[float, float]] = {}
+    for beta, seed, loss in runs:
+        by_seed.setdefault(seed, {})[beta] = loss
+    widest = max(by_seed.values(), key=len)
+    level: dict[float, list[float]] = {}  # losses as if all were of the widest seed
+    for own in by_seed.values():
+        shared = own.keys() & widest.keys()
+        lift = math.fsum(own[beta] - widest[beta] for beta in shared) / len(shared) if shared else 0.0
+        for beta, loss in own.items():
+            level.setdefault(beta, []).append(loss - lift)
+    mean = {beta: math.fsum(losses) / len(losses) for beta, losses in level.items()}
     best = sweep.betas.index(min(mean, key=lambda beta: (mean[beta], beta)))
     first = max(min(best - WINDOW // 2, len(sweep.betas) - WINDOW), 0)
     window = sweep.betas[first : first + WINDOW]
