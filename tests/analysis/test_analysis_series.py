@@ -1,9 +1,11 @@
 """The controlled series: known parabolas give their vertices and exponent back, with intervals that hold."""
 
+import json
+
 import numpy as np
 import pytest
 
-from oneclock.analysis import analyse, read
+from oneclock.analysis import analyse, as_json, read
 from oneclock.analysis.tables import series
 
 BUDGETS = (250, 1000, 4000, 16000)
@@ -62,3 +64,7 @@ def test_the_table_says_alpha_in_words():
     shown = series(analyse(study(0.5, noise=0.0), draws=10, repeats=10))
     assert len(shown.rows) == 4
     assert "task: 1 - beta ~ T ** -alpha with alpha 0.50" in shown.notes[0]
+
+
+def test_it_is_plain_data_for_json():
+    assert json.loads(json.dumps(as_json(analyse(study(0.5, noise=0.01), draws=10, repeats=10))))["series"]

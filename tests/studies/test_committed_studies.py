@@ -23,10 +23,11 @@ def test_there_are_studies():
     assert {path.name for path in STUDIES} >= {"laptop"}
 
 
-def test_every_run_has_ended_and_none_failed(study):
+def test_none_failed_and_the_laptop_study_is_complete(study):
     found = Study.read(study)
-    assert all(not found.step(target).runs for target in found.targets)
     assert not found.failed()
+    if study.name == "laptop":
+        assert all(not found.step(target).runs for target in found.targets)
 
 
 def test_tables_follow_from_the_records(study, tmp_path):

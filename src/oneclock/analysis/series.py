@@ -76,10 +76,10 @@ def _best_u(sweep: Sweep, draws: int, rng: np.random.Generator) -> tuple[float, 
     freedom = len(loss) - np.linalg.matrix_rank(design)
     vertex = float(_vertex((solve @ loss)[:, None], low, high)[0])
     if freedom < 1:
-        return vertex, np.full(draws, math.nan), low < vertex < high
+        return vertex, np.full(draws, math.nan), bool(low < vertex < high)
     spread = np.sqrt(np.sum((loss - fitted) ** 2) / rng.chisquare(freedom, draws))
     drawn = fitted[:, None] + spread * rng.standard_normal((len(loss), draws))
-    return vertex, _vertex(solve @ drawn, low, high), low < vertex < high
+    return vertex, _vertex(solve @ drawn, low, high), bool(low < vertex < high)
 
 
 def _cells(sweep: Sweep) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
