@@ -100,9 +100,10 @@ class Adaptive:
 
     def start(self, budget: int) -> float:
         """Where the climb begins: the rule's beta for `budget` steps, or the middle where the rule has none."""
-        if budget <= rule.REFRESHES:
+        refreshes = rule.REFRESHES if budget >= rule.CALIBRATED[0] else rule.SHORT_REFRESHES
+        if budget <= refreshes:
             return sorted(self.betas)[len(self.betas) // 2]
-        return rule.nearest_beta(rule.refresh_beta(budget), self.betas)
+        return rule.nearest_beta(rule.refresh_beta(budget, refreshes), self.betas)
 
     def step(self, losses: Losses, budget: int) -> Step:
         tied = {cell: loss for cell, loss in losses.items() if isinstance(cell.beta, float)}
