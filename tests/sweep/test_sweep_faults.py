@@ -104,6 +104,27 @@ def test_a_full_disk_is_told_and_the_sweep_goes_on_once_there_is_room(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
+def test_a_study_is_extended_and_keeps_its_runs(tmp_path):
+    def sweep(betas, seeds, **more):
+        values = {"betas": betas, "seeds": seeds, "in_process": True, "quiet": True, **more}
+        return run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
+
+    sweep([0.5, 0.9], [1])
+    before = {path: path.read_bytes() for path in tmp_path.glob("s/runs/*/*/*.json*")}
+    with pytest.raises(ValueError, match=r"extend it \(--extend, or extend=True\), or another folder"):
+        sweep([0.5, 0.9, 0.99], [1, 2])
+    wider = sweep([0.5, 0.9, 0.99], [1, 2], protocol="grid", extend=True)
+    assert [(row.beta, row.seed) for row in wider.rows()] == [
+        (beta, seed) for beta in (0.5, 0.9, 0.99) for seed in (1, 2)
+    ]
+    assert {path: path.read_bytes() for path in before} == before
+    assert Study.read(tmp_path / "s").described == wider.described
+    with pytest.raises(ValueError, match=r"extending adds to it, and this would leave out beta 0.99, seed 2$"):
+        sweep([0.5, 0.9], [1], extend=True)
+    with pytest.raises(ValueError, match="the same settings to continue it, or another folder"):
+        sweep([0.5, 0.9], [1])
+
+
 def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
     values = {"betas": [0.9], "seeds": [1], "in_process": True, "quiet": True}
     run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)

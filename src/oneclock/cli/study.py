@@ -18,6 +18,9 @@ def command(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A fortieth of every budget, to see it work.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores.")] = None,
+    extend: Annotated[
+        bool, typer.Option("--extend", help="Continue a study of an older version that asked for less.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
     """Run a whole study: sweeps, analysis and report. Again: it continues.
@@ -37,6 +40,7 @@ def command(
         raise ValueError(f"there is no study {name!r}; there are: {', '.join(STUDIES)}")
     out = out or Path(f"{name}-study")
     study = STUDIES[name](out, quick)
+    study.extend = extend
     study.check()
     left = sum(study.step(target).at_most for target in study.targets)
     page = out / "report" / "report.html"
@@ -58,7 +62,9 @@ def _estimate(study: Study, jobs: int | None) -> str:
     from oneclock.sweep.live import span
     from oneclock.sweep.studies import costs, hours
 
-    print("timing a few steps of each experiment that has not run yet ..", flush=True)
+    ran = {row.experiment for row in study.rows() if row.state == "finished"}
+    if any(target.name not in ran for target in study.targets):
+        print("timing a few steps of each experiment that has not run yet ..", flush=True)
     found = costs(study)
     lines = [
         f"{cost.name:<22}{cost.ended:>4} runs have ended,{cost.runs:>4} to go, of about {span(cost.seconds)}"

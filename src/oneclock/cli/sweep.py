@@ -43,6 +43,9 @@ def command(
     in_process: Annotated[bool, typer.Option("--in-process", help="All in this process, to debug.")] = False,
     retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
+    extend: Annotated[
+        bool, typer.Option("--extend", help="Add betas, seeds, arms or experiments to the study in the folder.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
     """Sweep beta by the paper's protocol. It survives a crash: the same command again continues.
@@ -69,7 +72,7 @@ def command(
         target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()))
         for one in wanted or [None]
     ]
-    study = Study(out, made, chosen)
+    study = Study(out, made, chosen, extend=extend)
     study.check()
     for line in plan(study, jobs):
         print(line)

@@ -52,6 +52,7 @@ def run_sweep(
     *,
     protocol: str | Protocol = "paper",
     name: str | None = None,
+    extend: bool = False,
     quiet: bool = False,
     jobs: int | None = None,
     threads: int = 1,
@@ -66,7 +67,7 @@ def run_sweep(
 
     `train(beta, seed, run)` is your function (or `file.py:function`, an experiment's name, or a list of those) and
     `budget` its length in steps. `protocol` is `paper`, `grid` or `adaptive`; `betas`, `seeds`, `arms`, `max_runs`, ..
-    are its values.
+    are its values. With `extend` it adds betas, seeds, arms or experiments to a study that is there.
 
     >>> import tempfile
     >>> def train(beta, seed, run):
@@ -78,7 +79,7 @@ def run_sweep(
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
     targets = [target_from(one, budget, name=name) for one in many]
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout)
-    return sweep(Study(Path(out), targets, _protocol(protocol, values)), where, quiet)
+    return sweep(Study(Path(out), targets, _protocol(protocol, values), extend=extend), where, quiet)
 
 
 def sweep(study: Study, where: Where, quiet: bool = False) -> Study:

@@ -46,10 +46,13 @@ class Row:
 
 
 class Study:
-    """A sweep on disk: `Study(path, targets, protocol)` makes or continues it, `Study.read(path)` looks at it."""
+    """A sweep on disk: `Study(path, targets, protocol)` makes or continues it, `Study.read(path)` looks at it.
 
-    def __init__(self, path: Path, targets: Sequence[Target], protocol: Protocol) -> None:
-        self.path, self.targets, self.protocol = Path(path), list(targets), protocol
+    With `extend` it may also add to the study in the folder: experiments, betas, seeds, arms, or another protocol.
+    """
+
+    def __init__(self, path: Path, targets: Sequence[Target], protocol: Protocol, *, extend: bool = False) -> None:
+        self.path, self.targets, self.protocol, self.extend = Path(path), list(targets), protocol, extend
         names = [target.name for target in self.targets]
         if not names or len({*names}) != len(names):
             raise ValueError(f"a study needs one or more targets of different names, got {', '.join(names) or 'none'}")
@@ -77,24 +80,30 @@ class Study:
 
     def check(self) -> None:
         """ValueError, with the difference, where the folder holds another study."""
-        header = self.path / "study.json"
-        if header.exists():
-            before = {name: records.read_json(header).get(name) for name in self.described}
+        if (self.path / "study.json").exists():
+            before = self._before()
             changed = list(records.differences(_by_name(before), _by_name(self.described)))
-            if changed:
-                raise ValueError(
-                    f"{self.path} holds a different study ({'; '.join(changed)}); "
-                    "give the same settings to continue it, or another folder"
-                )
+            lost = _left_out(before, self.described)
+            if changed and (lost or not self.extend):
+                why = f"{self.path} holds a different study ({'; '.join(changed)})"
+                if lost and self.extend:
+                    raise ValueError(f"{why}; extending adds to it, and this would leave out {lost}")
+                way = "" if lost else "extend it (--extend, or extend=True), "
+                raise ValueError(f"{why}; give the same settings to continue it, {way}or another folder")
         elif self.path.exists() and any(not path.name.startswith(("claim-", ".")) for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is not empty and holds no study; choose another folder")
 
     def write(self) -> None:
-        """Write `study.json` where it is not there yet."""
+        """Write `study.json` where it is not there yet, or says less; `check` it first."""
         self.path.mkdir(parents=True, exist_ok=True)
-        if not (self.path / "study.json").exists():
+        if not (self.path / "study.json").exists() or self._before() != self.described:
             value = {"schema": records.SCHEMA, **self.described, "hash": records.hash_of(self.described)}
             records.write_json(self.path / "study.json", value)
+
+    def _before(self) -> dict[str, Any]:
+        """What the folder's study asks for."""
+        header = records.read_json(self.path / "study.json")
+        return {name: header.get(name) for name in self.described}
 
     def folder(self, target: Target, cell: Cell) -> Path:
         """The run's folder."""
@@ -240,6 +249,19 @@ def _by_name(described: dict[str, Any]) -> dict[str, Any]:
     """Targets keyed by their name: a difference is shown where it is."""
     targets = described.get("targets") or []
     return described | {"targets": {str(one.get("experiment") or one.get("name")): one for one in targets}}
+
+
+def _left_out(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """The experiments, betas, seeds and arms of the one study that the other lacks."""
+    lost = [
+        ("the experiment", one.get("experiment") or one.get("name"))
+        for one in before["targets"] or []
+        if one not in after["targets"]
+    ]
+    for name in ("betas", "seeds", "arms"):
+        asked = (before["protocol"] or {}).get(name) or []
+        lost += [(name.removesuffix("s"), one) for one in asked if one not in after["protocol"][name]]
+    return ", ".join(f"{kind} {value}" for kind, value in lost)
 
 
 def _loss(result: Result) -> float:
