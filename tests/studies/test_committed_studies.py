@@ -8,6 +8,7 @@ from oneclock import records
 from oneclock.analysis import analyse, read
 from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
+from oneclock.report.series import series_figure
 from oneclock.rule import CALIBRATED, SHORT_REFRESHES
 from oneclock.sweep import Study
 
@@ -63,3 +64,16 @@ def test_runs_say_what_they_ran_on_and_nothing_private(study):
         assert {"python", "system", "versions", "commit", "threads"} <= found.keys()
         assert "data" in found or found["versions"]["scikit-learn"]
         assert not any(word in path.read_text() for word in ("/home", "/root", "/work", "/tmp", "host"))
+
+
+def test_the_figure_of_the_series_has_the_slopes_of_its_table():
+    analysis = analyse(read(next(path for path in STUDIES if path.name == "series")))
+    (figure,) = series_figure(analysis)
+    (chart,) = figure.charts
+    lines = {line.name: line for line in chart.series}
+    for task in analysis.series:
+        marks, fit = lines[task.name], next(line for name, line in lines.items() if name.startswith(f"{task.name}: "))
+        assert [10**place for place in marks.x] == pytest.approx([250, 1000, 4000, 16000])
+        assert [1 - 10**-place for place in marks.y] == pytest.approx([point.beta for point in task.points])
+        assert (fit.y[1] - fit.y[0]) / (fit.x[1] - fit.x[0]) == pytest.approx(task.alpha)
+    assert not list(series_figure(analyse(read(next(path for path in STUDIES if path.name == "laptop")))))

@@ -49,6 +49,8 @@ _UNDATED: dict[str, dict[str, Any]] = {
 }
 _TICKS = {1: 10, 2: 7, 3: 4}
 """Along x, by the number of columns."""
+_LEGEND_LETTERS, _LEGEND_HANDLE = 125, 8
+"""About how many letters fit beside each other, and how many a handle takes."""
 _NAMED_ROW, _PANEL, _WIDTH, _LEGEND_ROW = 0.21, 2.3, 7.2, 0.19
 
 
@@ -73,8 +75,8 @@ def _drawn(figure: Figure) -> Any:
     from matplotlib.figure import Figure as Paper
 
     rows = math.ceil(len(figure.charts) / figure.columns)
-    wide = 3 if figure.columns > 1 else 4
     handles = _legend(figure)
+    wide = _legend_columns(list(handles), 3 if figure.columns > 1 else 4)
     legend_rows = math.ceil(len(handles) / wide)
     height = rows * max(map(_panel_height, figure.charts)) + legend_rows * _LEGEND_ROW + 0.35
     paper = Paper(figsize=(_WIDTH, height), layout="constrained")
@@ -87,6 +89,16 @@ def _drawn(figure: Figure) -> Any:
     paper.suptitle(figure.title, fontsize=10.5, fontweight="bold", x=0.01, ha="left")
     paper.legend(handles=list(handles.values()), labels=list(handles), loc="outside lower center", ncols=wide)
     return paper
+
+
+def _legend_columns(labels: Sequence[str], most: int) -> int:
+    """As many columns, filled one after the other, as the width has room for."""
+    for columns in range(most, 1, -1):
+        rows = math.ceil(len(labels) / columns)
+        widest = [max(map(len, labels[start : start + rows])) for start in range(0, len(labels), rows)]
+        if sum(widest) + _LEGEND_HANDLE * len(widest) <= _LEGEND_LETTERS:
+            return columns
+    return 1
 
 
 def _panel_height(chart: Chart) -> float:

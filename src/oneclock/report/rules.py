@@ -22,6 +22,7 @@ from oneclock.report.chart import (
     number_axis,
 )
 from oneclock.report.refreshes import refresh_figure
+from oneclock.report.series import series_figure
 from oneclock.report.sweeps import interval_words, percent
 
 Split = Literal["development", "heldout", "all"]
@@ -38,11 +39,12 @@ _FIGURES: tuple[tuple[Literal["mean", "cvar", "max"], str, str, Dash, Marker], .
 
 
 def rule_figures(analysis: Analysis) -> Iterator[Figure]:
-    """Those of the four that this analysis has values for."""
+    """Those that this analysis has values for."""
     yield gaps_figure(analysis)
     yield from r0_figure(analysis)
     yield from noise_figure(analysis)
     yield refresh_figure(analysis)
+    yield from series_figure(analysis)
 
 
 def gaps_figure(analysis: Analysis) -> Figure:
