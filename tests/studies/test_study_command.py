@@ -1,0 +1,69 @@
+"""`oneclock study`: run twice it does nothing more; killed and started again it ends with the same tables."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+STUDIES = Path(__file__).parents[2] / "studies"
+
+
+def study(name: str, out: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "oneclock", "study", name, "--out", str(out), *options]
+
+
+def said(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def records(out: Path, *kinds: str) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for kind in kinds for path in sorted(out.glob(kind))}
+
+
+@pytest.mark.parametrize("name", ["laptop", "series"])
+def test_a_finished_study_has_nothing_to_do(name, tmp_path):
+    out = tmp_path / name
+    shutil.copytree(STUDIES / name, out)
+    before = records(out, "**/*.*")
+    assert said(study(name, out)).splitlines() == [
+        f"nothing to do: every run of {out} has ended and its report is written",
+        str(out / "report" / "report.html"),
+    ]
+    assert "at most 0 runs to go" in said(study(name, out, "--dry-run"))
+    assert records(out, "**/*.*") == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["series", "laptop"])
+def test_killed_in_the_middle_it_ends_with_the_same_tables(name, tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert "report.html" in said(study(name, whole, "--quick"))
+    results = "runs/*/*/result.json"
+    half = len(list(whole.glob(results))) // 2
+
+    with open(tmp_path / "output", "w") as output:
+        driver = subprocess.Popen(study(name, killed, "--quick"), stdout=output, stderr=output)
+        try:
+            while driver.poll() is None and len(list(killed.glob(results))) < half:
+                time.sleep(0.1)
+            assert driver.poll() is None, (tmp_path / "output").read_text()
+        finally:
+            os.kill(driver.pid, signal.SIGKILL)
+            driver.wait()
+    kept = records(killed, results)
+    assert half <= len(kept) < 2 * half
+    assert not (killed / "report").exists()
+
+    assert "report.html" in said(study(name, killed, "--quick"))
+    assert {path: content for path, content in records(killed, results).items() if path in kept} == kept
+    tables = records(whole, "report/tables/*")
+    assert len(tables) >= 3 * 5
+    assert records(killed, "report/tables/*") == tables
+    assert said(study(name, killed, "--quick")).startswith("nothing to do")
