@@ -242,6 +242,28 @@ class Power:
         return _below_one(1 - rate, horizon)
 
 
+def rule_from(text: str) -> Rule:
+    """A rule as one types it: refresh:R0, fixed:BETA or power:C,ALPHA[,T0].
+
+    >>> rule_from("power:0.05,0.6")
+    Power(c=0.05, alpha=0.6, t0=10000)
+    """
+    kinds: dict[str, tuple[type[Refresh | Fixed | Power], tuple[int, ...]]] = {
+        "refresh": (Refresh, (1,)),
+        "fixed": (Fixed, (1,)),
+        "power": (Power, (2, 3)),
+    }
+    kind, _, rest = text.partition(":")
+    try:
+        make, counts = kinds[kind]
+        numbers = [float(part) for part in rest.split(",")]
+        if len(numbers) not in counts:
+            raise KeyError
+    except (KeyError, ValueError):
+        raise ValueError(f"a rule is refresh:R0, fixed:BETA or power:C,ALPHA[,T0], got {text!r}") from None
+    return make(*numbers)
+
+
 @dataclass(frozen=True)
 class Choice:
     """The refresh rule's answer for one horizon, with its interval and its doubts.

@@ -37,6 +37,20 @@ def test_the_terminal_shows_every_part(tmp_path, sweep_columns, capsys):
         assert part in out.out
 
 
+def test_a_rule_of_ones_own_stands_beside_the_others(capsys):
+    code, out = run(["analyse", "--paper", "--rule", "power:0.1,1", "--rule", "fixed:0.94377", "--json"], capsys)
+    assert not code
+    arena = {row["name"]: row for row in json.loads(out.out)["arena"]}
+    assert arena["Power alpha=1 c=0.1, given"]["gaps"] == arena["Refresh R0=1000"]["gaps"]
+    assert arena["Fixed beta=0.94377, given"]["gaps"] == arena["Fixed beta=0.94377"]["gaps"]
+
+
+def test_a_source_and_the_paper_exclude_each_other(tmp_path, capsys):
+    for arguments in (["analyse"], ["analyse", str(tmp_path), "--paper"]):
+        code, out = run(arguments, capsys)
+        assert (code, out.err) == (2, "oneclock: give a table or a study, or --paper, and not both\n")
+
+
 def test_a_bad_table_is_one_line_and_code_2(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("experiment,beta,min_val_loss\na,2,1\n")
     code, out = run(["analyse", str(tmp_path / "t.csv")], capsys)

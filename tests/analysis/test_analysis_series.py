@@ -32,6 +32,7 @@ def test_an_exact_parabola_gives_its_vertex_and_exponent_back(alpha):
     (found,) = analyse(study(alpha, noise=0.0), draws=10, repeats=10).series
     assert found.name == "task"
     assert found.alpha == pytest.approx(alpha, abs=1e-6)
+    assert found.c == pytest.approx(0.1 * 10**-alpha)
     assert [point.beta for point in found.points] == pytest.approx([1 - 0.1 * (b / 1000) ** -alpha for b in BUDGETS])
     assert all(point.bracketed for point in found.points)
     assert found.flat is (alpha == 0)
@@ -63,7 +64,7 @@ def test_a_study_without_a_series_has_no_such_table():
 def test_the_table_says_alpha_in_words():
     shown = series(analyse(study(0.5, noise=0.0), draws=10, repeats=10))
     assert len(shown.rows) == 4
-    assert "task: 1 - beta ~ T ** -alpha with alpha 0.50" in shown.notes[0]
+    assert "task: 1 - beta = 0.0316 (T / 10,000) ** -alpha with alpha 0.50" in shown.notes[0]
 
 
 def test_it_is_plain_data_for_json():

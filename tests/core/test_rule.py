@@ -42,6 +42,20 @@ def test_selected_beta_and_stability_interval_are_the_printed_ones(experiment):
     assert tuple(round(bound) for bound in rule.stability_interval(beta)) == (lower, upper)
 
 
+@pytest.mark.parametrize(
+    "made", [rule.Refresh(300), rule.Fixed(0.9), rule.Power(0.05, 0.6), rule.Power(0.05, 0.6, 3000)]
+)
+def test_a_rule_as_one_types_it(made):
+    numbers = [f"{value:g}" for value in vars(made).values()]
+    assert rule.rule_from(f"{type(made).__name__.lower()}:{','.join(numbers)}") == made
+
+
+@pytest.mark.parametrize("text", ["", "power", "power:1", "power:a,b", "refresh:1,2", "sqrt:2", "fixed:"])
+def test_what_is_no_rule_is_refused_in_one_line(text):
+    with pytest.raises(ValueError, match=r"a rule is refresh:R0, fixed:BETA or power:C,ALPHA\[,T0\], got "):
+        rule.rule_from(text)
+
+
 def test_a_tie_goes_to_the_smaller_beta():
     assert rule.nearest_beta(0.5, grid=[0.75, 0.25]) == 0.25
 

@@ -20,7 +20,7 @@ from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
 from oneclock.analysis.study import Study, Sweep
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
-from oneclock.rule import REFRESHES, Fixed, Power, Refresh
+from oneclock.rule import REFRESHES, Fixed, Power, Refresh, Rule
 
 
 def analyse(
@@ -28,6 +28,7 @@ def analyse(
     refreshes: float = REFRESHES,
     candidates: Sequence[float] | None = None,
     fixed: float | None = None,
+    rules: Sequence[Rule] = (),
     draws: int = DRAWS,
     repeats: int = stress.REPEATS,
     seed: int = 0,
@@ -35,8 +36,8 @@ def analyse(
     """The whole analysis of a study; equal data and equal arguments give an equal value.
 
     `refreshes` is the R0 of the rule that selects beta, `candidates` the values of R0 to calibrate over, `fixed` the
-    beta to compare with (None: the one with the smallest development mean); `draws` are of the bootstrap, `repeats` of
-    the noise study, `seed` of both.
+    beta to compare with (None: the one with the smallest development mean), `rules` others to put side by side with
+    them; `draws` are of the bootstrap, `repeats` of the noise study, `seed` of both.
 
     >>> from oneclock.analysis.table import read
     >>> table = {"experiment": "aaabbb", "budget": [10_000] * 6, "beta": [0, 0.9, 0.99] * 2,
@@ -69,7 +70,7 @@ def analyse(
         summary=summary,
         calibration=calibration,
         robustness=robustness,
-        arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps]),
+        arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps], rules),
         series=series_of(sweeps, horizons, seed=seed),
         missing=(
             *study.missing,
@@ -112,8 +113,9 @@ def _arena(
     calibration: Calibration,
     horizons: Sequence[Horizons],
     budgets: Sequence[float | None],
+    rules: Sequence[Rule],
 ) -> tuple[RuleRow, ...]:
-    """Refresh by T_ES, by either convention and by planned steps; the calibrated ones; every fixed beta."""
+    """Refresh by T_ES, by either convention and by planned steps; the given and calibrated ones; every fixed beta."""
     rows = [ground.row(rule)]
     for source in ("stop", "best"):
         times = [getattr(horizon, source) for horizon in horizons]
@@ -122,6 +124,7 @@ def _arena(
     planned = [budget for budget in budgets if budget is not None]
     if len(planned) == len(budgets):
         rows.append(ground.row(rule, planned, f"{rule.name}, planned steps", "budget"))
+    rows += [ground.row(other, name=f"{other.name}, given") for other in rules]
     if calibration.chosen is not None:
         calibrated = Refresh(calibration.chosen)
         rows.append(ground.row(calibrated, name=f"{calibrated.name}, calibrated", chosen_by="max"))

@@ -20,6 +20,7 @@ from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.risk import central
 from oneclock.analysis.study import Sweep
 from oneclock.analysis.values import Horizons, Interval, Series, SeriesPoint
+from oneclock.rule import Power
 
 WINDOW = 5
 """Betas in a parabola: the best and two to each side."""
@@ -55,10 +56,12 @@ def _series(name: str, group: Sequence[tuple[float, Sweep, Horizons]], draws: in
     drawn = np.stack([one for _, one, _ in fits])
     planned = np.log10([budget for budget, _, _ in group])
     useful = np.log10([horizon.used for _, _, horizon in group])
+    alpha = float(_slope(planned, best)[0])
     return Series(
         name=name,
         points=points,
-        alpha=float(_slope(planned, best)[0]),
+        c=float(10 ** (best.mean() - alpha * (math.log10(Power.t0) - planned.mean()))),
+        alpha=alpha,
         alpha_interval=_interval(_slope(planned, drawn)),
         alpha_useful=float(_slope(useful, best)[0]) if len({*useful}) > 1 else None,
         alpha_useful_interval=_interval(_slope(useful, drawn)) if len({*useful}) > 1 else None,

@@ -235,7 +235,8 @@ def _alpha(one: Series) -> str:
 
     useful = "" if one.alpha_useful is None else f", over T_ES {shown(one.alpha_useful, one.alpha_useful_interval)}"
     flat = "; one beta for all lies in every interval" if one.flat else ""
-    return f"{one.name}: 1 - beta ~ T ** -alpha with alpha {shown(one.alpha, one.alpha_interval)}{useful}{flat}"
+    power = f"1 - beta = {one.c:.3g} (T / 10,000) ** -alpha"
+    return f"{one.name}: {power} with alpha {shown(one.alpha, one.alpha_interval)}{useful}{flat}"
 
 
 FIVE: tuple[Callable[[Analysis], Table], ...] = (

@@ -354,11 +354,13 @@ class SeriesPoint:
 class Series:
     """One task over several budgets: `alpha` of 1 - beta ~ T ** -alpha over the planned steps, and over useful ones.
 
-    1 is the refresh rule, 0 one beta for all. `flat`: the intervals of all best betas have a beta in common.
+    1 is the refresh rule, 0 one beta for all. `c` is 1 - beta at 10,000 planned steps on the fitted line, as in
+    `rule.Power(c, alpha)`. `flat`: the intervals of all best betas have a beta in common.
     """
 
     name: str
     points: tuple[SeriesPoint, ...]
+    c: float
     alpha: float
     alpha_interval: Interval | None
     alpha_useful: float | None

@@ -8,19 +8,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneclock.rule import REFRESHES
+from oneclock.rule import REFRESHES, rule_from
 
 if TYPE_CHECKING:
     from oneclock.analysis import Analysis
 
 _WIDE = 160
 
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        metavar="RULE",
+        help="One more rule beside the others: refresh:R0, power:C,ALPHA[,T0] (T0: 10000), or fixed:BETA, a swept one.",
+    ),
+]
+
 
 def command(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE_OR_STUDY", help="A long table (CSV, TSV, Parquet) or a study's folder.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[FILE_OR_STUDY]",
+            help="A long table (CSV, TSV, Parquet) or a study's folder.",
+            show_default=False,
+        ),
+    ] = None,
+    paper: Annotated[bool, typer.Option("--paper", help="Analyse the paper's published data instead.")] = False,
     refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = REFRESHES,
+    rules: Rules = None,
     seed: Annotated[int, typer.Option(help="Of the bootstrap and the noise study.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -29,11 +45,19 @@ def command(
     oneclock analyse study/
 
     oneclock analyse sweep.csv --json
+
+    oneclock analyse --paper --rule power:0.05,0.6
     """
     from oneclock.analysis import analyse, read
     from oneclock.analysis import as_json as plain
+    from oneclock.paper.published import recovered_study
 
-    analysis = analyse(read(source), refreshes=refreshes, seed=seed)
+    if paper == (source is not None):
+        raise ValueError("give a table or a study, or --paper, and not both")
+    others = [rule_from(text) for text in rules or ()]
+    analysis = analyse(
+        recovered_study() if source is None else read(source), refreshes=refreshes, rules=others, seed=seed
+    )
     if as_json:
         import json
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from oneclock.rule import REFRESHES
+from oneclock.cli.analyse import Rules
+from oneclock.rule import REFRESHES, rule_from
 
 
 def command(
@@ -20,6 +21,7 @@ def command(
     out: Annotated[Path, typer.Option(help="The folder to write the report to.")] = Path("report"),
     paper: Annotated[bool, typer.Option("--paper", help="Report on the paper's published data instead.")] = False,
     refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = REFRESHES,
+    rules: Rules = None,
     watch: Annotated[bool, typer.Option("--watch", help="Write it again and again until the sweep is done.")] = False,
     every: Annotated[int, typer.Option(help="Seconds between two of these.", min=1)] = 10,
 ) -> None:
@@ -39,23 +41,25 @@ def command(
         raise ValueError("give a study, or --paper, and not both")
     if watch and study is None:
         raise ValueError("--watch goes with a study: the paper's data do not change")
-    typed = _typed(study, out, refreshes)
+    others = [rule_from(text) for text in rules or ()]
+    typed = _typed(study, out, refreshes, rules or ())
     with Console(stderr=True).status("watching: Ctrl-C ends it" if watch else "analysing and drawing"):
         if study is None:
-            page = folder.write(subject.published(), out, typed)
+            page = folder.write(subject.published(refreshes, others), out, typed)
         elif watch:
-            read = partial(subject.subject_of, study, refreshes)
+            read = partial(subject.subject_of, study, refreshes, others)
             page = folder.watch(read, _is_done(study), study.name, out, typed, every)
         else:
-            page = folder.write(subject.subject_of(study, refreshes), out, typed)
+            page = folder.write(subject.subject_of(study, refreshes, others), out, typed)
     print(page)
 
 
-def _typed(study: Path | None, out: Path, refreshes: float) -> str:
+def _typed(study: Path | None, out: Path, refreshes: float, rules: Sequence[str]) -> str:
     """The command that makes this report, to stand in it: names, not places, so that it can be sent to others."""
     what = ["--paper"] if study is None else [study.resolve().name]
     other = [] if refreshes == REFRESHES else ["--refreshes", f"{refreshes:g}"]
-    return shlex.join(["oneclock", "report", *what, "--out", out.resolve().name, *other])
+    others = [part for text in rules for part in ("--rule", text)]
+    return shlex.join(["oneclock", "report", *what, "--out", out.resolve().name, *other, *others])
 
 
 def _is_done(study: Path) -> Callable[[], bool]:

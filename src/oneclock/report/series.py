@@ -9,8 +9,8 @@ from itertools import chain
 from oneclock.analysis.values import Analysis, Interval, SeriesPoint
 from oneclock.analysis.values import Series as Task
 from oneclock.report import palette
-from oneclock.report.chart import Chart, Figure, Series, log_axis, memory_place, short_beta
-from oneclock.rule import memory_horizon
+from oneclock.report.chart import Chart, Dash, Figure, Series, log_axis, memory_place, short_beta
+from oneclock.rule import Power, memory_horizon
 
 
 def series_figure(analysis: Analysis) -> Iterator[Figure]:
@@ -58,15 +58,15 @@ def _task(place: int, task: Task) -> Iterator[Series]:
         texts=tuple(_words(task.name, point) for point in task.points),
         group=name,
     )
-    middle, level = sum(x) / len(x), sum(y) / len(y)
-    heights = tuple(level + task.alpha * (end - middle) for end in (x[0], x[-1]))
+    fitted = Power(task.c, task.alpha)
+    heights = tuple(-math.log10(fitted.rate(10**end)) for end in (x[0], x[-1]))
     yield Series(name, (x[0], x[-1]), heights, color, palette.dash(place + 1), texts=(name, name), group=name)
 
 
 def _reference(name: str, low: float, high: float, refreshes: float | None, color: str, slope: str) -> Series:
     memory = [10.0, 10.0] if refreshes is None else [low / refreshes, high / refreshes]
     ends = (math.log10(low), math.log10(high))
-    dash = "dotted" if refreshes is None else "solid"
+    dash: Dash = "dotted" if refreshes is None else "solid"
     return Series(
         name, ends, tuple(math.log10(one) for one in memory), color, dash, texts=(f"{name}: {slope}",) * 2, group=name
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 from oneclock import records
 from oneclock.analysis import Analysis, Study, analyse, read
-from oneclock.rule import GRID, REFRESHES
+from oneclock.rule import GRID, REFRESHES, Rule
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,20 @@ class Subject:
     environments: tuple[tuple[Mapping[str, Any], int], ...] = ()
 
 
-def subject_of(source: Path, refreshes: float = REFRESHES) -> Subject:
-    """A study's folder, or a CSV or Parquet table of runs, analysed with the refresh rule of `refreshes`."""
+def subject_of(source: Path, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()) -> Subject:
+    """A study's folder, or a CSV or Parquet table of runs, analysed with the refresh rule and these rules beside it."""
     study = read(source)
     runs = list(records.runs_of(source)) if source.is_dir() else []
     return Subject(
         title=source.resolve().name if source.is_dir() else source.stem,
         study=study,
-        analysis=analyse(study, refreshes),
+        analysis=analyse(study, refreshes, rules=rules),
         progress=progress_of(runs),
         environments=_environments(runs),
     )
 
 
-def published() -> Subject:
+def published(refreshes: float = REFRESHES, rules: Sequence[Rule] = ()) -> Subject:
     """The paper's published figures, from its recovered gaps."""
     from oneclock.paper.published import recovered_study
 
@@ -54,7 +54,7 @@ def published() -> Subject:
     return Subject(
         title="Refresh-Scaling the Memory of Balanced Adam: the published data",
         study=study,
-        analysis=analyse(study),
+        analysis=analyse(study, refreshes, rules=rules),
         losses_known=False,
         grid=GRID,
         notes=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class Where:
     retries: int = 2
     timeout: float | None = None
 
-    def engine(self, modules: Collection[tuple[str, ...]] = ()) -> Engine:
+    def engine(self, modules: tuple[str, ...] = ()) -> Engine:
         """The place to run; `modules` are those that the runs will import."""
         if self.in_process:
             return InProcess()
@@ -93,7 +93,7 @@ def sweep(study: Study, where: Where, quiet: bool = False) -> Study:
             print(f"torn        {place} was set aside and runs anew ({reason})", file=sys.stderr)
         if not any(study.step(target).runs for target in study.targets):
             return study
-        engine = where.engine({tuple(target.modules()) for target in study.targets})
+        engine = where.engine(_modules(study))
         try:
             with Display(study, engine.workers, engine.dashboard, quiet) as display:
                 _drive(study, where, engine, claim, display)
@@ -129,6 +129,7 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
 
 def _drive(study: Study, where: Where, engine: Engine, claim: Claim, display: Display) -> None:
     flying: dict[Path, tuple[Target, Cell]] = {}
+    modules = _modules(study)
     while True:
         if claim.lost:
             raise ValueError(f"another sweep has taken over {study.path}: this one was not seen alive for too long")
@@ -137,7 +138,7 @@ def _drive(study: Study, where: Where, engine: Engine, claim: Claim, display: Di
                 path = study.folder(target, cell)
                 if path not in flying:
                     flying[path] = target, cell
-                    engine.submit(_job(path, target, cell, claim, where))
+                    engine.submit(_job(path, target, cell, claim, where, modules))
         if not flying:
             return
         display.update()
@@ -148,7 +149,12 @@ def _drive(study: Study, where: Where, engine: Engine, claim: Claim, display: Di
                 display.ended(study.row(target, cell))
 
 
-def _job(path: Path, target: Target, cell: Cell, claim: Claim, where: Where) -> Job:
+def _modules(study: Study) -> tuple[str, ...]:
+    """What the runs of a study import, each once: one server has it all."""
+    return tuple(dict.fromkeys(name for target in study.targets for name in target.modules()))
+
+
+def _job(path: Path, target: Target, cell: Cell, claim: Claim, where: Where, modules: tuple[str, ...]) -> Job:
     return Job(
         path=str(path),
         target=target,
@@ -157,7 +163,7 @@ def _job(path: Path, target: Target, cell: Cell, claim: Claim, where: Where) -> 
         claim=str(claim.path),
         folder=os.getcwd(),
         search=tuple(entry or os.getcwd() for entry in sys.path),
-        modules=tuple(target.modules()),
+        modules=modules,
         retries=where.retries,
         timeout=where.timeout,
     )

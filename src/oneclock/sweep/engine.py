@@ -7,7 +7,7 @@ import math
 import os
 import queue
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -74,11 +74,9 @@ class Dask:
         jobs: int | None = None,
         gpus_per_run: float = 1.0,
         threads: int = 1,
-        modules: Collection[tuple[str, ...]] = (),
+        modules: tuple[str, ...] = (),
     ) -> None:
-        self._servers: dict[tuple[str, ...], Server] = {}
-        if scheduler is None:  # they import while Dask starts
-            self._servers = {names: Server(names, _threads(threads)) for names in {*modules}}
+        self._server = Server(modules, _threads(threads)) if scheduler is None else None  # imports while Dask starts
         distributed = _distributed()
         # Nothing of a run goes through these processes: what they would say of a killed worker, the record says better.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -86,7 +84,7 @@ class Dask:
             self._cluster = None if scheduler else _local_cluster(jobs, gpus_per_run, threads)
             self._client = distributed.Client(scheduler or self._cluster, timeout=30, set_as_default=False)
         except BaseException as error:
-            self._close_servers()
+            self._close_server()
             if scheduler and isinstance(error, OSError):
                 raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
             raise
@@ -103,8 +101,8 @@ class Dask:
         return self._client.dashboard_link if self._cluster is None or _has_bokeh() else None
 
     def submit(self, job: Job) -> None:
-        if job.modules in self._servers:
-            job = replace(job, server=self._servers[job.modules].address)
+        if self._server is not None:
+            job = replace(job, server=self._server.address)
         future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
         self._jobs[future] = job
         future.add_done_callback(self._ended.put)
@@ -132,11 +130,11 @@ class Dask:
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
-        self._close_servers()
+        self._close_server()
 
-    def _close_servers(self) -> None:
-        for server in self._servers.values():
-            server.close()
+    def _close_server(self) -> None:
+        if self._server is not None:
+            self._server.close()
 
 
 def placements(

