@@ -56,6 +56,7 @@ class Study:
         names = [target.name for target in self.targets]
         if not names or len({*names}) != len(names):
             raise ValueError(f"a study needs one or more targets of different names, got {', '.join(names) or 'none'}")
+        self._folders: dict[tuple[str, Cell], Path] = {}
         self._results: dict[Path, Result] = {}
         self._unrecorded: dict[Path, Result] = {}
 
@@ -106,8 +107,12 @@ class Study:
         return {name: header.get(name) for name in self.described}
 
     def folder(self, target: Target, cell: Cell) -> Path:
-        """The run's folder."""
-        return self.path / "runs" / Identity(target.name, cell.beta, cell.seed, target.budget).folder
+        """The run's folder; kept, for it is asked for at every look at the study."""
+        key = target.name, cell
+        if key not in self._folders:
+            identity = Identity(target.name, cell.beta, cell.seed, target.budget)
+            self._folders[key] = self.path / "runs" / identity.folder
+        return self._folders[key]
 
     def step(self, target: Target) -> Step:
         """What the protocol wants next of a target."""
