@@ -24,7 +24,8 @@ def said(command: list[str]) -> str:
 
 
 def records(out: Path, *kinds: str) -> dict[str, bytes]:
-    return {str(path.relative_to(out)): path.read_bytes() for kind in kinds for path in sorted(out.glob(kind))}
+    paths = sorted(path for kind in kinds for path in out.glob(kind) if path.is_file())
+    return {str(path.relative_to(out)): path.read_bytes() for path in paths}
 
 
 @pytest.mark.parametrize("name", ["laptop", "series"])
