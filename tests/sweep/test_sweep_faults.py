@@ -136,6 +136,24 @@ def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(ValueError, match="not empty"):
         run_sweep(f"{TARGET}:train", 60, tmp_path / "mine", **values)
+    with pytest.raises(ValueError, match="is a file; a study needs a folder"):
+        run_sweep(f"{TARGET}:train", 60, tmp_path / "mine" / "thesis.tex", **values)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"jobs": 0}, "jobs must be at least 1, got 0"),
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"retries": -1}, "retries must be at least 0, got -1"),
+        ({"timeout": 0.0}, "timeout must be more than 0 seconds, got 0"),
+        ({"jobs": 2, "scheduler": "tcp://127.0.0.1:1"}, "give jobs or a scheduler, not both"),
+    ],
+)
+def test_a_place_to_run_that_makes_no_sense_is_refused_before_anything_is_written(tmp_path, values, words):
+    with pytest.raises(ValueError, match=words):
+        run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
+    assert not (tmp_path / "s").exists()
 
 
 def test_an_attempt_forgets_what_an_earlier_one_logged_beyond_its_checkpoint(tmp_path):

@@ -38,7 +38,7 @@ def command(
 
     if name not in STUDIES:
         raise ValueError(f"there is no study {name!r}; there are: {', '.join(STUDIES)}")
-    out = out or Path(f"{name}-study")
+    out, where = out or Path(f"{name}-study"), Where(jobs=jobs)
     study = STUDIES[name](out, quick)
     study.extend = extend
     study.check()
@@ -49,7 +49,7 @@ def command(
     if dry_run:
         return
     if left:
-        sweep(study, Where(jobs=jobs))
+        sweep(study, where)
     elif page.exists():
         print(f"nothing to do: every run of {out} has ended and its report is written")
         print(page)

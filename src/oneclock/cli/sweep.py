@@ -72,6 +72,7 @@ def command(
         target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()))
         for one in wanted or [None]
     ]
+    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout)
     study = Study(out, made, chosen, extend=extend)
     study.check()
     for line in plan(study, jobs):
@@ -80,7 +81,7 @@ def command(
         return
     _stop_on_sigterm()
     try:
-        sweep(study, Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout))
+        sweep(study, where)
     except KeyboardInterrupt:
         print("oneclock: stopped; the same command goes on with it", file=sys.stderr)
         raise typer.Exit(130) from None

@@ -36,12 +36,20 @@ class Where:
     retries: int = 2
     timeout: float | None = None
 
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
+        if self.scheduler and self.jobs:
+            raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
+
     def engine(self, modules: tuple[str, ...] = ()) -> Engine:
         """The place to run; `modules` are those that the runs will import."""
         if self.in_process:
             return InProcess()
-        if self.scheduler and self.jobs:
-            raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
         return Dask(self.scheduler, self.jobs, self.gpus_per_run, self.threads, modules)
 
 

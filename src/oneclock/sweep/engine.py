@@ -147,9 +147,6 @@ def placements(
     >>> len(placements(8, [])), len(placements(8, [], jobs=3))
     (8, 3)
     """
-    for name, value in (("jobs", jobs), ("threads", threads)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
     base = _threads(threads)
     if not gpus:
         return [base] * (jobs or max(cores // threads, 1))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import LAPTOP, SERIES, Experiment, find
+from oneclock.experiments import LAPTOP, SERIES, Experiment
 from oneclock.rule import GRID
 from oneclock.sweep.protocol import Paper
 from oneclock.sweep.study import Study
@@ -65,27 +67,39 @@ def costs(study: Study) -> list[Cost]:
     """What each sweep has cost and will cost: by its finished runs, or by timing a few steps where there are none."""
     rows, found = study.rows(), []
     for target in study.targets:
+        assert isinstance(target, Named)
         done = [row for row in rows if row.experiment == target.name and row.state == "finished"]
         took = [row.seconds for row in done if row.seconds]
-        seconds = sum(took) / len(took) if took else probe(find(target.name)) * target.budget
+        seconds = sum(took) / len(took) if took else probe(target.experiment())
         found.append(Cost(target.name, len(study.losses(target)), study.step(target).at_most, seconds))
     return found
 
 
 def probe(experiment: Experiment) -> float:
-    """Seconds of one step here, on one thread, evaluation included: a short run of the experiment, timed."""
+    """About the seconds of a whole run of it here, on one thread: from one step and from a few, an evaluation each."""
     import torch
 
-    from oneclock.training import train
-
-    short = replace(experiment, budget=PROBE, evaluation=replace(experiment.evaluation, every=PROBE, at_start=False))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            return train(short, 0.9, 0, Path(folder) / "probe").seconds / PROBE
+        few = min(PROBE, experiment.budget)
+        _timed(experiment, 1)  # what comes first is slow: imports, and the first use of everything
+        (one, start), (more, _) = _timed(experiment, 1), _timed(experiment, few)
     finally:
         torch.set_num_threads(threads)
+    step = max(more - one, 0.0) / max(few - 1, 1)
+    return start + one * math.ceil(experiment.budget / experiment.evaluation.every) + step * experiment.budget
+
+
+def _timed(experiment: Experiment, steps: int) -> tuple[float, float]:
+    """Seconds of so many steps and one evaluation, and of what comes before."""
+    from oneclock.training import train
+
+    short = replace(experiment, budget=steps, evaluation=replace(experiment.evaluation, every=steps, at_start=False))
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        seconds = train(short, 0.9, 0, Path(folder) / "probe").seconds
+        return seconds, time.perf_counter() - started - seconds
 
 
 def hours(found: list[Cost], workers: int | None = None) -> float:

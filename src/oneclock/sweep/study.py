@@ -81,6 +81,8 @@ class Study:
 
     def check(self) -> None:
         """ValueError, with the difference, where the folder holds another study."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file; a study needs a folder of its own")
         if (self.path / "study.json").exists():
             before = self._before()
             changed = list(records.differences(_by_name(before), _by_name(self.described)))

@@ -25,7 +25,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from oneclock.experiments.spec import Text
+from oneclock.experiments.spec import Experiment, Text
 from oneclock.records import Identity, Result, Run, hash_of
 from oneclock.sweep import source
 from oneclock.sweep.protocol import Beta
@@ -80,16 +80,16 @@ class Named:
     settings: tuple[str, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        spec = hash_of(asdict(self._experiment()))
+        spec = hash_of(asdict(self.experiment()))
         return {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
 
     def identity(self, beta: Beta, seed: int) -> Identity:
-        spec = self._experiment()
+        spec = self.experiment()
         return Identity(spec.name, beta, seed, spec.budget, spec.split, asdict(spec))
 
     def modules(self) -> list[str]:
         """All that a run imports, also what it would import late: one to three seconds of every run."""
-        experiment = self._experiment()
+        experiment = self.experiment()
         family = type(experiment.model).__name__.lower()
         parts = ("data.images", "models.vision")
         library = []
@@ -101,9 +101,10 @@ class Named:
     def execute(self, path: Path, beta: Beta, seed: int) -> Result:
         from oneclock.training import train
 
-        return train(self._experiment(), beta, seed, path)
+        return train(self.experiment(), beta, seed, path)
 
-    def _experiment(self) -> Any:
+    def experiment(self) -> Experiment:
+        """The spec with its settings."""
         from oneclock.experiments import find, override
 
         return override(find(self.name), [*self.settings, f"budget={self.budget}"])
