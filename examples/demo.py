@@ -1,6 +1,6 @@
 """A real sweep in a few minutes: which beta is best for a small ViT on digits, and what would the rule have said?
 
-Run it with `make demo`, or `python examples/demo.py FOLDER`. It trains nine runs of the twin `vit-digits`, made smaller
+Run it with `make demo`, or `python examples/demo.py FOLDER`. It trains eleven runs of the twin `vit-digits`, made smaller
 still, on two cores; stopped and started again it goes on where it was. The study and its report stay in the folder.
 """
 
@@ -22,7 +22,7 @@ BETAS = GRID[2:8]
 
 
 def main(out: Path) -> None:
-    study = Study(out, [Named("vit-digits", STEPS, SMALLER)], Paper(betas=BETAS, seeds=(1, 2), keep=3))
+    study = Study(out, [Named("vit-digits", STEPS, SMALLER)], Paper(betas=BETAS, seeds=(1, 2), second="window"))
     study.check()
     left = sum(study.step(target).at_most for target in study.targets)
     if left:
