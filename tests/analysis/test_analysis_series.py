@@ -7,12 +7,14 @@ import pytest
 
 from oneclock.analysis import analyse, as_json, read
 from oneclock.analysis.tables import series
+from oneclock.report import plot
+from oneclock.report.series import series_figure
 
 BUDGETS = (250, 1000, 4000, 16000)
 BETAS = tuple(1 - 10 ** (-k / 4) for k in range(1, 10))
 
 
-def study(alpha, noise, seed=0, seeds=(1, 2, 3)):
+def study(alpha, noise, seed=0, seeds=(1, 2, 3), betas=BETAS):
     """A series whose best u is -1 at 1,000 steps and moves with `alpha`; each seed has a lift of its own."""
     rng = np.random.default_rng(seed)
     rows = []
@@ -20,7 +22,7 @@ def study(alpha, noise, seed=0, seeds=(1, 2, 3)):
         best = -1 - alpha * np.log10(budget / 1000)
         for one in seeds:
             lift = rng.normal(0, 0.1)
-            for beta in BETAS:
+            for beta in betas:
                 loss = 2 + lift + 0.2 * (np.log10(1 - beta) - best) ** 2 + rng.normal(0, noise)
                 rows.append((f"task-{budget}", budget, beta, one, loss))
     columns = zip(*rows, strict=True)
@@ -69,3 +71,12 @@ def test_the_table_says_alpha_in_words():
 
 def test_it_is_plain_data_for_json():
     assert json.loads(json.dumps(as_json(analyse(study(0.5, noise=0.01), draws=10, repeats=10))))["series"]
+
+
+@pytest.mark.parametrize(("betas", "known"), [(BETAS, True), (BETAS[3:6], False)])
+def test_its_figure_is_drawn_with_and_without_intervals(betas, known, tmp_path):
+    (figure,) = series_figure(analyse(study(0.5, noise=0.01, seeds=(1,), betas=betas), draws=10, repeats=10))
+    (marks,) = [line for line in figure.charts[0].series if line.name == "task"]
+    assert [bound is not None for bound in marks.low] == [known] * len(BUDGETS)
+    assert len(marks.low) == len(marks.high) == len(marks.y) == len(BUDGETS)
+    assert plot.save(figure, tmp_path, ("svg",))[0].stat().st_size > 1000

@@ -41,26 +41,30 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
 
 def _task(place: int, task: Task) -> Iterator[Series]:
     """The optima of one task, and the power of the horizon fitted to them."""
-    color, x = palette.ramp(2 * place + 1, 2 * place + 4), [math.log10(point.budget) for point in task.points]
-    y = [memory_place(point.beta) for point in task.points]
-    bounds = [(None, None) if (i := p.beta_interval) is None else (i.lower, i.upper) for p in task.points]
-    known = any(lower is not None for lower, _ in bounds)
+    color = palette.ramp(2 * place + 1, 2 * place + 4)
     name = f"{task.name}: alpha {task.alpha:.2f}{_range(task.alpha_interval)}"
     yield Series(
         name=task.name,
-        x=tuple(x),
-        y=tuple(y),
+        x=tuple(math.log10(point.budget) for point in task.points),
+        y=tuple(memory_place(point.beta) for point in task.points),
         color=color,
         dash="none",
         marker=palette.marker(place),
-        low=tuple(None if lower is None else memory_place(lower) for lower, _ in bounds) if known else (),
-        high=tuple(None if upper is None else memory_place(upper) for _, upper in bounds) if known else (),
+        low=tuple(None if (i := point.beta_interval) is None else memory_place(i.lower) for point in task.points),
+        high=tuple(None if (i := point.beta_interval) is None else memory_place(i.upper) for point in task.points),
         texts=tuple(_words(task.name, point) for point in task.points),
         group=name,
     )
-    fitted = Power(task.c, task.alpha)
-    heights = tuple(-math.log10(fitted.rate(10**end)) for end in (x[0], x[-1]))
-    yield Series(name, (x[0], x[-1]), heights, color, palette.dash(place + 1), texts=(name, name), group=name)
+    fitted, ends = Power(task.c, task.alpha), (task.points[0].budget, task.points[-1].budget)
+    yield Series(
+        name=name,
+        x=tuple(math.log10(end) for end in ends),
+        y=tuple(-math.log10(fitted.rate(end)) for end in ends),
+        color=color,
+        dash=palette.dash(place + 1),
+        texts=(name, name),
+        group=name,
+    )
 
 
 def _reference(name: str, low: float, high: float, refreshes: float | None, color: str, slope: str) -> Series:

@@ -118,10 +118,10 @@ def time_left(rows: Sequence[Row], left: Mapping[str, int], workers: int) -> flo
     seconds = 0.0
     for name, count in left.items():
         mine = [row for row in rows if row.experiment == name]
+        begun = math.fsum(row.step / row.budget for row in mine if row.state == "running")
         took = [row.seconds or 0.0 for row in done if row.experiment == name]
-        begun = sum(row.step / row.budget for row in mine if row.state == "running")
-        each = math.fsum(took) / len(took) if took else pace * max((row.budget for row in mine), default=0)
-        seconds += max(count - begun, 0) * each
+        took = took or [pace * row.budget for row in mine[:1]]
+        seconds += max(count - begun, 0) * math.fsum(took) / max(len(took), 1)
     return seconds / max(workers, 1)
 
 

@@ -84,17 +84,20 @@ class Study:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; a study needs a folder of its own")
         if (self.path / "study.json").exists():
-            before = self._before()
-            changed = list(records.differences(_by_name(before), _by_name(self.described)))
-            lost = _left_out(before, self.described)
-            if changed and (lost or not self.extend):
-                why = f"{self.path} holds a different study ({'; '.join(changed)})"
-                if lost and self.extend:
-                    raise ValueError(f"{why}; extending adds to it, and this would leave out {lost}")
-                way = "" if lost else "extend it (--extend, or extend=True), "
-                raise ValueError(f"{why}; give the same settings to continue it, {way}or another folder")
+            self._check_against(self._before())
         elif self.path.exists() and any(not path.name.startswith(("claim-", ".")) for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is not empty and holds no study; choose another folder")
+
+    def _check_against(self, before: dict[str, Any]) -> None:
+        changed = list(records.differences(_by_name(before), _by_name(self.described)))
+        lost = _left_out(before, self.described)
+        if not changed or (self.extend and not lost):
+            return
+        why = f"{self.path} holds a different study ({'; '.join(changed)})"
+        if self.extend:
+            raise ValueError(f"{why}; extending adds to it, and this would leave out {lost}")
+        way = "" if lost else "extend it (--extend, or extend=True), "
+        raise ValueError(f"{why}; give the same settings to continue it, {way}or another folder")
 
     def write(self) -> None:
         """Write `study.json` where it is not there yet, or says less; `check` it first."""
