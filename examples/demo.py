@@ -1,7 +1,8 @@
 """A real sweep in a few minutes: which beta is best for a small ViT on digits, and what would the rule have said?
 
-Run it with `make demo`, or `python examples/demo.py FOLDER`. It trains eleven runs of the twin `vit-digits`, made smaller
-still, on two cores; stopped and started again it goes on where it was. The study and its report stay in the folder.
+Run it with `make demo`, or `python examples/demo.py FOLDER`. It trains eleven runs of the twin `vit-digits`, made
+smaller still, on two cores; stopped and started again it goes on where it was. The study and its report stay in the
+folder.
 """
 
 from __future__ import annotations
