@@ -7,7 +7,7 @@ import sys
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oneclock import logs
@@ -157,6 +157,7 @@ def test_thinning_keeps_the_best(points, limit):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.integers(8, 64), st.sampled_from([-1.0, 1.0]))
+@example([0.0] * 14, 8, 1.0)  # the last group's lowest fills the list: its last point must not be lost
 def test_thinning_is_even(values, limit, sign):
     thin = Series(limit, sign)
     for step, value in enumerate(values):

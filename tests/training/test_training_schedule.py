@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oneclock.experiments import EXPERIMENTS
@@ -65,6 +65,7 @@ def test_no_warm_up_starts_at_the_full_rate() -> None:
     lr=st.floats(1e-6, 1.0),
     floor=st.just(0.0) | st.floats(1e-9, 1),  # a denormal floor times lr is 0
 )
+@example(budget=190, warmup=189, share=0.0, lr=0.21366664492058762, floor=1.0)  # lr * 189 / 189 < lr
 def test_rises_then_falls_within_its_bounds(budget: int, warmup: int, share: float, lr: float, floor: float) -> None:
     schedule = Schedule(min_lr=floor * lr, warmup_steps=warmup, warmup_share=share)
     rates = [learning_rate(schedule, lr, budget, step) for step in range(budget)]

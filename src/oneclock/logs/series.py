@@ -54,7 +54,7 @@ class Series:
             return
         if self._lowest is None or not self._lowest[1] <= value:
             self._lowest = step, value
-        self._last = step, value
+        self._see_last(step, value)
         self._grouped += 1
         if self._grouped == self.merged:
             self._end_group()
@@ -99,6 +99,11 @@ class Series:
         if lowest is not None:
             self._append(*lowest)
 
+    def _see_last(self, step: float, value: float) -> None:
+        """Remember the last evaluation, which the lowest of its group may outlive."""
+        if step >= self._last[0]:
+            self._last = step, value
+
     def _sort(self) -> None:
         steps, values = np.array(self._steps), np.array(self._values)
         order = np.argsort(steps, kind="stable")
@@ -110,7 +115,7 @@ class Series:
     def _shrink(self) -> None:
         """Of every two neighbours keep the lower, and from here on of as many: best step and best loss stay exact."""
         self._sort()
-        self._last = self._steps[-1], self._values[-1]
+        self._see_last(self._steps[-1], self._values[-1])
         if len(self) <= self._limit // 2:
             return
         steps, values = np.array(self._steps), np.array(self._values)

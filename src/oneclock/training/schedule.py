@@ -37,7 +37,9 @@ def learning_rate(schedule: Schedule, lr: float, budget: int, step: int) -> floa
     [1e-06, 0.001, 0.00055, 0.0001]
     """
     update, warmup = step + 1, warmup_steps(schedule, budget)
-    if update <= warmup:
+    if update == warmup:
+        return lr  # lr * W / W may round
+    if update < warmup:
         return lr * update / warmup
     cosine = math.cos(math.pi * (update - warmup) / (budget - warmup))
     return schedule.min_lr + (lr - schedule.min_lr) * (1 + cosine) / 2
