@@ -1,10 +1,10 @@
 """`oneclock study`: run twice it does nothing more; killed and started again it ends with the same tables."""
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,6 +28,23 @@ def records(out: Path, *kinds: str) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in paths}
 
 
+def stopped(command: list[str], out: Path, results: str, after: int, how: signal.Signals) -> str:
+    """What it printed until so many results were there and the signal came."""
+    with tempfile.TemporaryFile("w+") as output:
+        driver = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            while driver.poll() is None and len(list(out.glob(results))) < after:
+                time.sleep(0.1)
+            assert driver.poll() is None
+        finally:
+            driver.send_signal(how)
+            code = driver.wait(timeout=60)
+        output.seek(0)
+        assert code == (130 if how == signal.SIGTERM else -how), output.read()
+        output.seek(0)
+        return output.read()
+
+
 @pytest.mark.parametrize("name", ["laptop", "series"])
 def test_a_finished_study_has_nothing_to_do(name, tmp_path):
     out = tmp_path / name
@@ -49,15 +66,9 @@ def test_killed_in_the_middle_it_ends_with_the_same_tables(name, tmp_path):
     results = "runs/*/*/result.json"
     half = len(list(whole.glob(results))) // 2
 
-    with open(tmp_path / "output", "w") as output:
-        driver = subprocess.Popen(study(name, killed, "--quick"), stdout=output, stderr=output)
-        try:
-            while driver.poll() is None and len(list(killed.glob(results))) < half:
-                time.sleep(0.1)
-            assert driver.poll() is None, (tmp_path / "output").read_text()
-        finally:
-            os.kill(driver.pid, signal.SIGKILL)
-            driver.wait()
+    output = stopped(study(name, killed, "--quick"), killed, results, half // 2, signal.SIGTERM)
+    assert output.endswith("oneclock: stopped; the same command goes on with it\n")
+    stopped(study(name, killed, "--quick"), killed, results, half, signal.SIGKILL)
     kept = records(killed, results)
     assert half <= len(kept) < 2 * half
     assert not (killed / "report").exists()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oneclock.cli.sweep import run
+
 if TYPE_CHECKING:
     from oneclock.sweep import Study
 
@@ -33,7 +35,7 @@ def command(
     oneclock study laptop --quick --out quick-study
     """
     from oneclock.report import folder, subject
-    from oneclock.sweep import Where, sweep
+    from oneclock.sweep import Where
     from oneclock.sweep.studies import STUDIES
 
     if name not in STUDIES:
@@ -49,7 +51,7 @@ def command(
     if dry_run:
         return
     if left:
-        sweep(study, where)
+        run(study, where)
     elif page.exists():
         print(f"nothing to do: every run of {out} has ended and its report is written")
         print(page)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from oneclock.sweep import Study
+    from oneclock.sweep import Study, Where
 
 
 def command(
@@ -54,7 +54,7 @@ def command(
 
     oneclock sweep --command "python train.py --beta {beta} --seed {seed} --out {folder}" --budget 20000 --out mystudy
     """
-    from oneclock.sweep import Study, Where, sweep
+    from oneclock.sweep import Study, Where
     from oneclock.sweep.drive import plan
     from oneclock.sweep.protocol import protocol_from
     from oneclock.sweep.targets import target_from
@@ -79,13 +79,20 @@ def command(
         print(line)
     if dry_run:
         return
+    run(study, where)
+    _finish(study)
+
+
+def run(study: Study, where: Where) -> None:
+    """Sweep; Ctrl-C and a polite kill end it with one line and exit code 130."""
+    from oneclock.sweep import sweep
+
     _stop_on_sigterm()
     try:
         sweep(study, where)
     except KeyboardInterrupt:
         print("oneclock: stopped; the same command goes on with it", file=sys.stderr)
         raise typer.Exit(130) from None
-    _finish(study)
 
 
 def _finish(study: Study) -> None:
