@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oneclock.report.chart import Chart, Figure, Line, Series, Span
 from oneclock.report.palette import INK, colours
 
@@ -92,11 +94,14 @@ def _drawn(figure: Figure) -> Any:
 
 
 def _legend_columns(labels: Sequence[str], most: int) -> int:
-    """As many columns, filled one after the other, as the width has room for."""
-    for columns in range(most, 1, -1):
-        rows = math.ceil(len(labels) / columns)
-        widest = [max(map(len, labels[start : start + rows])) for start in range(0, len(labels), rows)]
-        if sum(widest) + _LEGEND_HANDLE * len(widest) <= _LEGEND_LETTERS:
+    """As many columns as the width has room for.
+
+    >>> _legend_columns(["short"] * 4, most=4), _legend_columns(["a name of thirty-five letters or so"] * 4, most=4)
+    (4, 2)
+    """
+    for columns in range(min(most, len(labels)), 1, -1):
+        groups = np.array_split([len(label) for label in labels], columns)  # as matplotlib does
+        if sum(int(group.max()) for group in groups) + _LEGEND_HANDLE * columns <= _LEGEND_LETTERS:
             return columns
     return 1
 
