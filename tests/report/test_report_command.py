@@ -42,6 +42,16 @@ def test_report_writes_everything_it_links_to(tmp_path: Path) -> None:
     assert "torch 2.13.0" in text
 
 
+def test_a_rule_of_ones_own_and_the_refreshes_reach_the_report_of_the_paper(tmp_path: Path) -> None:
+    done = oneclock("report", "--paper", "--refreshes", 500, "--rule", "power:0.1,1", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "oneclock report --paper --out out --refreshes 500 --rule power:0.1,1" in text
+    with open(tmp_path / "out" / "tables" / "arena.csv", encoding="utf-8") as file:
+        names = [row[0] for row in csv.reader(file)]
+    assert {"Refresh R0=500", "Power alpha=1 c=0.1, given"} <= {*names}
+
+
 def test_data_files_are_read_back_as_the_same_study(small_study: Path, tmp_path: Path) -> None:
     subject = subject_of(small_study)
     folder.write(subject, tmp_path, "oneclock report study", formats=())

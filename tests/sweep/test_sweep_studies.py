@@ -59,6 +59,30 @@ def test_its_cost_is_estimated_from_a_few_real_steps(tmp_path):
     assert cost.seconds > 0
 
 
+ALL_AT_ONCE = """
+import importlib, sys, tempfile
+from dataclasses import replace
+from pathlib import Path
+from oneclock.experiments import LAPTOP
+from oneclock.sweep.targets import Named
+names = ["gpt2-bible", "llama-bible", "t5-bible", "vit-digits", "swin-mnist"]
+for module in dict.fromkeys(module for name in names for module in Named(name, 1).modules()):
+    importlib.import_module(module)
+before = {*sys.modules}
+for name in names:
+    with tempfile.TemporaryDirectory() as folder:
+        Named(name, 1, ("evaluation.every=1",)).execute(Path(folder) / "run", 0.9, 1)
+print(*({*sys.modules} - before))
+"""
+
+
+def test_what_runs_import_is_imported_before_they_are_forked():
+    done = subprocess.run([sys.executable, "-c", ALL_AT_ONCE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    late = done.stdout.split()
+    assert len(late) < 20, late  # a model of transformers, or scikit-learn, would be hundreds
+
+
 def test_an_unknown_study_is_named():
     done = subprocess.run([sys.executable, "-m", "oneclock", "study", "desk"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "oneclock: there is no study 'desk'; there are: laptop, series\n")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oneclock.analysis.values import Analysis, Interval, Risk, RuleRow, Series
+from oneclock.rule import Power
 
 Cell = str | int | float | None
 
@@ -235,7 +236,7 @@ def _alpha(one: Series) -> str:
 
     useful = "" if one.alpha_useful is None else f", over T_ES {shown(one.alpha_useful, one.alpha_useful_interval)}"
     flat = "; one beta for all lies in every interval" if one.flat else ""
-    power = f"1 - beta = {one.c:.3g} (T / 10,000) ** -alpha"
+    power = f"1 - beta = {one.c:.3g} (T / {Power.t0:,}) ** -alpha"
     return f"{one.name}: {power} with alpha {shown(one.alpha, one.alpha_interval)}{useful}{flat}"
 
 
