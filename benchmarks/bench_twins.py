@@ -139,10 +139,10 @@ def shifted(images: Tensor, margin: int) -> Tensor:
 def by_hand(experiment: Experiment, task: Any, seed: int, start: Callable[[], object]) -> Trained:
     """The same training without oneclock's loop and optimizer."""
     settings, plan, budget = experiment.optimizer, experiment.evaluation, experiment.budget
-    images, margin = isinstance(experiment.data, Images), getattr(task, "shift", 0)
+    images, margin = isinstance(experiment.data, Images), getattr(experiment.data, "shift", 0)
     if images:
         inner = slice(margin, -margin or None)  # what oneclock keeps has a margin already
-        tensors = [task.train.images[:, :, inner, inner], task.train.labels]
+        tensors = [task.ready.images[:, :, inner, inner], task.ready.labels]
     else:
         tensors = [torch.from_numpy(task.train.astype("int64"))]
     loader = DataLoader(TensorDataset(*tensors), experiment.batch_size, shuffle=True, drop_last=experiment.drop_last)

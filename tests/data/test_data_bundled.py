@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from oneclock.data import bundled, load
-from oneclock.experiments import LAPTOP
+from oneclock.experiments import LAPTOP, find, override
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,9 @@ def test_bundled_images_shift_within_their_margin_and_only_in_training(root):
         assert any(torch.equal(moved, padded[:, y : y + 8, x : x + 8]) for y in range(3) for x in range(3))
     validation = torch.cat([batch["images"] for batch in task.evaluation("validation")])
     assert validation.shape == (400, 3, 8, 8)
+    for batch, other in zip(task.evaluation("train"), again.evaluation("train"), strict=True):
+        assert torch.equal(batch["images"], other["images"])  # fixed: not shifted
+        assert batch["images"].shape[2:] == (8, 8)
 
 
 @pytest.mark.parametrize("name", LAPTOP)
@@ -59,12 +62,32 @@ def test_fashion_mnist_is_read_where_it_lies_and_named_where_not(root, tmp_path,
         bundled.fashion_mnist(tmp_path)
     folder = tmp_path / "fashion-mnist"
     folder.mkdir()
-    _write_idx(folder / "train-images-idx3-ubyte.gz", torch.arange(2 * 28 * 28).reshape(2, 28, 28) % 256)
-    _write_idx(folder / "train-labels-idx1-ubyte.gz", torch.tensor([3, 9]))
+    _write_idx(folder / "train-images-idx3-ubyte.gz", torch.arange(4 * 28 * 28).reshape(4, 28, 28) % 256)
+    _write_idx(folder / "train-labels-idx1-ubyte.gz", torch.tensor([3, 9, 9, 3]))
     images, labels = bundled.fashion_mnist(tmp_path)
-    assert images.shape == (2, 28, 28)
+    assert images.shape == (4, 28, 28)
     assert images[0, 0, :3].tolist() == [0, 1, 2]
-    assert labels.tolist() == [3, 9]
+    assert labels.tolist() == [3, 9, 9, 3]
+    task = load(override(find("vit-fashion-2000"), ["data.train_per_class=1", "batch_size=1"]), tmp_path)
+    assert task.batch(seed=1, step=0, micro=0)["images"].shape == (1, 3, 28, 28)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: gzip.compress(gzip.decompress(content)[:-1]),
+        lambda content: gzip.compress(b"\0\0\x09\x03" + gzip.decompress(content)[4:]),
+        lambda content: gzip.compress(b"\0"),
+        lambda content: b"<html>not found</html>",
+    ],
+)
+def test_a_damaged_file_of_fashion_mnist_is_refused_by_name(damage, tmp_path):
+    path = tmp_path / "images.gz"
+    _write_idx(path, torch.arange(2 * 28 * 28).reshape(2, 28, 28) % 256)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"images\.gz .*fetch it again"):
+        bundled._idx(path)
 
 
 def _write_idx(path, values):

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from oneclock.experiments import EXPERIMENTS, LAPTOP, SERIES, check
+from oneclock.experiments import EXPERIMENTS, FASHION, LAPTOP, SERIES, check
 from oneclock.experiments.laptop import EVALUATIONS, FEWER_EVALUATIONS
-from oneclock.sweep.studies import ARMS, QUICK, costs, laptop_study, series_study
+from oneclock.sweep.studies import ARMS, QUICK, costs, fashion_study, laptop_study, series_study
 
 PAIRS = list(zip(EXPERIMENTS.values(), LAPTOP.values(), strict=True))
 
@@ -51,6 +51,17 @@ def test_in_the_series_nothing_differs_but_the_horizon(tmp_path):
     assert len(series_study(tmp_path).targets) == len(SERIES) == 8
 
 
+def test_on_new_data_nothing_is_tuned_and_all_is_held_out(tmp_path):
+    for experiment in FASHION:
+        family, _, budget = experiment.name.split("-")
+        twin = LAPTOP[f"{family}-mnist"]
+        same = ("model", "optimizer", "schedule", "batch_size", "accumulate", "objective", "label_smoothing", "seeds")
+        assert [getattr(experiment, one) for one in same] == [getattr(twin, one) for one in same]
+        assert (experiment.data.source, experiment.split) == ("fashion-mnist", "heldout")
+        assert experiment.budget == int(budget)
+    assert len(fashion_study(tmp_path).targets) == len(FASHION) == 6
+
+
 def test_its_cost_is_estimated_from_a_few_real_steps(tmp_path):
     study = laptop_study(tmp_path / "study")
     study.targets = study.targets[4:5]
@@ -85,4 +96,5 @@ def test_what_runs_import_is_imported_before_they_are_forked():
 
 def test_an_unknown_study_is_named():
     done = subprocess.run([sys.executable, "-m", "oneclock", "study", "desk"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, "oneclock: there is no study 'desk'; there are: laptop, series\n")
+    known = "laptop, series, fashion"
+    assert (done.returncode, done.stderr) == (2, f"oneclock: there is no study 'desk'; there are: {known}\n")

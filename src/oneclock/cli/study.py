@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Which study: laptop, or series.")],
+    name: Annotated[str, typer.Argument(help="Which study: laptop, series, or fashion.")],
     out: Annotated[
         Path | None, typer.Option(help="The study's folder; its report goes below it. Default: NAME-study.")
     ] = None,
@@ -27,8 +27,11 @@ def command(
 ) -> None:
     """Run a whole study: sweeps, analysis and report. Again: it continues.
 
-    laptop is the paper's method over eleven laptop-sized twins of its experiments, with the betas people use today
-    beside each sweep. series is two of the twins over 250 to 16,000 steps, where nothing but the horizon differs.
+    laptop: the paper's method over eleven laptop-sized twins of its experiments.
+
+    series: two of the twins over 250 to 16,000 steps; only the horizon differs.
+
+    fashion: three vision models on Fashion-MNIST, to test what the others found.
 
     oneclock study laptop --out laptop-study
 

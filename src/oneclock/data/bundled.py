@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
 import struct
 import sysconfig
+import zlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -50,8 +52,8 @@ def fashion_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
         if (folder / "train-images-idx3-ubyte.gz").is_file():
             return _idx(folder / "train-images-idx3-ubyte.gz"), _idx(folder / "train-labels-idx1-ubyte.gz").astype(int)
     raise ValueError(
-        f"Fashion-MNIST is not here: put its four .gz files into {root / FASHION_PLACES[0]}, "
-        "or install Debian's dataset-fashion-mnist"
+        "Fashion-MNIST is not here: put train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz into "
+        f"{root / FASHION_PLACES[0]}, or install Debian's dataset-fashion-mnist"
     )
 
 
@@ -90,9 +92,13 @@ def text_hash(source: str) -> str:
 
 def _idx(path: Path) -> np.ndarray:
     """The array of an IDX file of bytes, gzipped."""
-    with gzip.open(path) as file:
-        zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
-        if zero or kind != 8 or not 1 <= dimensions <= 3:
-            raise ValueError(f"{path} is not an IDX file of bytes")
-        shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
-        return np.frombuffer(file.read(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
+    try:
+        with gzip.open(path) as file:
+            zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
+            shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
+            content = bytearray(file.read())  # not bytes: torch warns of what cannot be written
+    except (EOFError, gzip.BadGzipFile, struct.error, zlib.error):
+        raise ValueError(f"{path} is damaged; fetch it again") from None
+    if zero or kind != 8 or math.prod(shape) != len(content):
+        raise ValueError(f"{path} is not an IDX file of bytes, or not whole; fetch it again")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)

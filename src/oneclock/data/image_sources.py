@@ -105,10 +105,11 @@ def _in_memory(images: np.ndarray, labels: np.ndarray, spec: Images) -> Sets:
     """Grey images (samples, height, width) as three equal channels, split by class."""
     if spec.train_per_class is None:
         raise ValueError(f"{spec.source} has no split of its own: set data.train_per_class")
-    colour = torch.from_numpy(images)[:, None].expand(-1, 3, -1, -1)
-    train, validation = split_per_class(labels, spec.train_per_class, spec.split_seed)
-    parts = [TensorImages(colour[part], torch.from_numpy(labels)[part]) for part in (train, validation)]
-    return parts[0], parts[1]
+    train, validation = (
+        TensorImages(torch.from_numpy(images[part])[:, None].expand(-1, 3, -1, -1), torch.from_numpy(labels[part]))
+        for part in split_per_class(labels, spec.train_per_class, spec.split_seed)
+    )
+    return train, validation
 
 
 def _class_folders(folder: Path) -> Sets:

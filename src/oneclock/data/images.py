@@ -28,9 +28,11 @@ class ImageTask:
         self.experiment = experiment
         self.train, self.validation = open_images(images, root)
         self.train_transform, self.evaluation_transform = training_transform(images), evaluation_transform(images)
-        self.shift = images.shift
-        if images.augmentation is None:
-            self.train, self.validation = _ready(self.train, images, self.shift), _ready(self.validation, images)
+        self.ready: ReadyImages | None = None
+        self.evaluated: dict[tuple[int, ...], Batch] = {}
+        if images.augmentation is None and isinstance(self.train, TensorImages):
+            normalized = self.evaluation_transform(self.train.images)
+            self.ready = ReadyImages(functional.pad(normalized, [images.shift] * 4), self.train.labels, images.shift)
         self.order = Order(len(self.train), experiment.batch_size, experiment.drop_last)
         if not self.order.batches:
             raise ValueError(
@@ -42,8 +44,11 @@ class ImageTask:
         """Training micro-batch `micro` of step `step`."""
         assert 0 <= micro < self.experiment.accumulate
         position = step * self.experiment.accumulate + micro
+        indices = self.order.indices(seed, position)
         with torch_seeded(NOISE, seed, position):
-            return self._batch(self.train, self.order.indices(seed, position), self.train_transform)
+            if self.ready is not None:
+                return self.ready.batch(torch.from_numpy(indices.astype(np.int64)))
+            return self._batch(self.train, indices, self.train_transform)
 
     def evaluation(self, split: Split) -> EvaluationBatches:
         """The fixed evaluation batches of a split, without augmentation."""
@@ -66,12 +71,14 @@ class ImageTask:
         """The number of images."""
         return len(batch["labels"])
 
-    def _evaluation_batch(self, pictures: Pictures, samples: np.ndarray, _: tuple[int, ...]) -> Batch:
-        return self._batch(pictures, samples, self.evaluation_transform)
+    def _evaluation_batch(self, pictures: Pictures, samples: np.ndarray, key: tuple[int, ...]) -> Batch:
+        if self.ready is None:
+            return self._batch(pictures, samples, self.evaluation_transform)
+        if key not in self.evaluated:  # small images in memory: made once
+            self.evaluated[key] = self._batch(pictures, samples, self.evaluation_transform)
+        return self.evaluated[key]
 
     def _batch(self, pictures: Pictures, indices: np.ndarray, transform: v2.Transform) -> Batch:
-        if isinstance(pictures, ReadyImages):
-            return pictures.batch(torch.from_numpy(indices.astype(np.int64)))
         samples = [pictures[int(index)] for index in indices]
         images = torch.stack([transform(image) for image, _ in samples])
         labels = torch.tensor([label for _, label in samples])
@@ -94,12 +101,6 @@ class ReadyImages:
     labels: Tensor
     margin: int
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return self.images[index], int(self.labels[index])
-
     def batch(self, chosen: Tensor) -> Batch:
         """The images of these numbers, each moved by up to `margin` pixels each way by torch's generator."""
         if not self.margin:
@@ -112,14 +113,6 @@ class ReadyImages:
         """A view: every shift of every image."""
         height, width = (side - 2 * self.margin for side in self.images.shape[2:])
         return self.images.unfold(2, height, 1).unfold(3, width, 1)
-
-
-def _ready(pictures: Pictures, spec: Images, margin: int = 0) -> Pictures:
-    """The same images normalized, where they are in memory; else as they are."""
-    if not isinstance(pictures, TensorImages):
-        return pictures
-    images = evaluation_transform(spec)(pictures.images)
-    return ReadyImages(functional.pad(images, [margin] * 4), pictures.labels, margin)
 
 
 def training_transform(spec: Images) -> v2.Transform:

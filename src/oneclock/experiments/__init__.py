@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oneclock.experiments.checks import check
-from oneclock.experiments.laptop import SERIES, TWINS
+from oneclock.experiments.laptop import FASHION, SERIES, TWINS
 from oneclock.experiments.notes import NOTES
 from oneclock.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.experiments.published import PUBLISHED
@@ -14,16 +14,27 @@ LAPTOP: dict[str, Experiment] = {experiment.name: experiment for experiment in T
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name: the paper's, a twin, or one of the controlled series.
+    """The experiment of that name: the paper's, a twin, or one of the series or of those on Fashion-MNIST.
 
     >>> find("vitb16-cifar100").budget
     19500
     """
-    known = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in SERIES}
+    known = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in (*SERIES, *FASHION)}
     if name not in known:
         hint = did_you_mean(name, list(known))
         raise ValueError(f"there is no experiment {name!r}{hint or '; `oneclock experiments` lists them'}")
     return known[name]
 
 
-__all__ = ["EXPERIMENTS", "LAPTOP", "NOTES", "SERIES", "Experiment", "check", "find", "override", "settings_of"]
+__all__ = [
+    "EXPERIMENTS",
+    "FASHION",
+    "LAPTOP",
+    "NOTES",
+    "SERIES",
+    "Experiment",
+    "check",
+    "find",
+    "override",
+    "settings_of",
+]

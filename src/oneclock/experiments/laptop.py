@@ -222,3 +222,26 @@ SERIES: tuple[Experiment, ...] = tuple(
     _at(twin, budget) for budget in SERIES_BUDGETS for twin in ("llama-bible", "vit-digits")
 )
 """The controlled series: one language and one vision twin where nothing but the horizon differs."""
+
+
+FASHION_BUDGETS = {"vit": (2_000, 10_000), "swin": (2_000, 6_000), "resnet": (2_000, 6_000)}
+_FASHION = Images("fashion-mnist", None, mean=(0.29,) * 3, std=(0.35,) * 3, train_per_class=2_000, shift=2)
+
+
+def _on_fashion(family: str, budget: int) -> Experiment:
+    """The MNIST twin of a family with its model, batch and rate as they are, on Fashion-MNIST."""
+    of = _at(f"{family}-mnist", budget)
+    return replace(
+        of,
+        name=f"{family}-fashion-{budget}",
+        title=of.title.replace("the MNIST sample", "Fashion-MNIST"),
+        split="heldout",
+        data=_FASHION,
+        evaluation=replace(of.evaluation, every=budget // FEWER_EVALUATIONS),
+    )
+
+
+FASHION: tuple[Experiment, ...] = tuple(
+    _on_fashion(family, budget) for family, budgets in FASHION_BUDGETS.items() for budget in budgets
+)
+"""New data, for what the other studies have found: all of it held out, and nothing tuned on it."""

@@ -1,4 +1,4 @@
-"""The studies that ship with the project: the paper's protocol over the eleven twins, and the controlled series."""
+"""The studies that ship with the project: the eleven twins, the controlled series, and a test on new data."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 import os
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import LAPTOP, SERIES, Experiment
+from oneclock.experiments import FASHION, LAPTOP, SERIES, Experiment
 from oneclock.rule import GRID
 from oneclock.sweep.protocol import Paper
 from oneclock.sweep.study import Study
@@ -46,7 +47,7 @@ def laptop_study(out: Path, quick: bool = False) -> Study:
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
     (11, 319)
     """
-    return Study(out, [_target(twin, QUICK if quick else 1) for twin in LAPTOP.values()], Paper(arms=ARMS))
+    return Study(out, _targets(LAPTOP.values(), quick), Paper(arms=ARMS))
 
 
 def series_study(out: Path, quick: bool = False) -> Study:
@@ -56,11 +57,20 @@ def series_study(out: Path, quick: bool = False) -> Study:
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
     (8, 152)
     """
-    targets = [_target(experiment, QUICK if quick else 1) for experiment in SERIES]
-    return Study(out, targets, Paper(betas=SERIES_BETAS, second="window"))
+    return Study(out, _targets(SERIES, quick), Paper(betas=SERIES_BETAS, second="window"))
 
 
-STUDIES = {"laptop": laptop_study, "series": series_study}
+def fashion_study(out: Path, quick: bool = False) -> Study:
+    """The paper's protocol on data that chose nothing: what the other studies found is put to the test.
+
+    >>> study = fashion_study(Path("fashion"))
+    >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
+    (6, 174)
+    """
+    return Study(out, _targets(FASHION, quick), Paper(arms=ARMS))
+
+
+STUDIES = {"laptop": laptop_study, "series": series_study, "fashion": fashion_study}
 
 
 def costs(study: Study) -> list[Cost]:
@@ -111,8 +121,10 @@ def hours(found: list[Cost], workers: int | None = None) -> float:
     return sum(cost.runs * cost.seconds for cost in found) / (workers or os.cpu_count() or 1) / 3600
 
 
-def _target(twin: Experiment, fraction: int) -> Named:
-    if fraction == 1:
-        return Named(twin.name, twin.budget)
-    every = max(2 * twin.evaluation.every // fraction, 1)
-    return Named(twin.name, twin.budget // fraction, (f"evaluation.every={every}",))
+def _targets(experiments: Iterable[Experiment], quick: bool) -> list[Named]:
+    if not quick:
+        return [Named(one.name, one.budget) for one in experiments]
+    return [
+        Named(one.name, one.budget // QUICK, (f"evaluation.every={max(2 * one.evaluation.every // QUICK, 1)}",))
+        for one in experiments
+    ]
