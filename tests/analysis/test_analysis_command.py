@@ -40,9 +40,19 @@ def test_the_terminal_shows_every_part(tmp_path, sweep_columns, capsys):
 def test_a_rule_of_ones_own_stands_beside_the_others(capsys):
     code, out = run(["analyse", "--paper", "--rule", "power:0.1,1", "--rule", "fixed:0.94377", "--json"], capsys)
     assert not code
-    arena = {row["name"]: row for row in json.loads(out.out)["arena"]}
+    found = json.loads(out.out)
+    arena = {row["name"]: row for row in found["arena"]}
     assert arena["Power alpha=1 c=0.1, given"]["gaps"] == arena["Refresh R0=1000"]["gaps"]
     assert arena["Fixed beta=0.94377, given"]["gaps"] == arena["Fixed beta=0.94377"]["gaps"]
+    given = {(one["first"], one["second"], one["figure"]): one for one in found["summary"]["given"]}
+    assert len(given) == 3 * 3
+    assert given["Power alpha=1 c=0.1", "Refresh R0=1000", "mean"]["difference"] == 0
+    fixed, refresh = (arena[name]["all"]["max"]["value"] for name in ("Fixed beta=0.94377", "Refresh R0=1000"))
+    against = given["Fixed beta=0.94377", "Refresh R0=1000", "max"]
+    assert against["difference"] == pytest.approx(fixed - refresh)
+    assert not against["told_apart"]
+    (line,) = (line for line in found["summary"]["verdict"] if line.startswith("Fixed beta=0.94377 against Refresh"))
+    assert line.endswith("percentage points, not told apart.")
 
 
 def test_a_source_and_the_paper_exclude_each_other(tmp_path, capsys):

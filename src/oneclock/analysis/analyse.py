@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from oneclock.analysis import calibration as calibrating
 from oneclock.analysis import robustness as stress
 from oneclock.analysis import verdict
-from oneclock.analysis.arena import Ground, best_fixed, swept
+from oneclock.analysis.arena import Ground, best_fixed, compare, swept
 from oneclock.analysis.bootstrap import DRAWS, resample
 from oneclock.analysis.horizons import budget_of, horizons_of
 from oneclock.analysis.losses import losses_of, relative_gaps
@@ -63,7 +64,9 @@ def analyse(
     calibrators = len(ground.sets["development"]) or len(sweeps)
     calibration = dataclasses.replace(calibration, verdict=tuple(verdict.calibration_verdict(calibration, calibrators)))
     beside = ground.row(best_fixed(ground, "mean"), chosen_by="mean") if fixed is None else ground.row(Fixed(fixed))
-    summary = Summary(refreshes, ground.row(rule), beside, ())
+    pairs = combinations([ground.row(one) for one in (rule, *rules)], 2)
+    given = tuple(found for first, second in pairs for found in compare(ground, second, first, "all"))
+    summary = Summary(refreshes, ground.row(rule), beside, given, ())
     summary = dataclasses.replace(summary, verdict=tuple(verdict.summary_verdict(summary, intervals)))
     return Analysis(
         experiments=experiments,

@@ -325,11 +325,15 @@ class Robustness:
 
 @dataclass(frozen=True)
 class Summary:
-    """The main table: the refresh rule beside a fixed beta, by default the one with the smallest development mean."""
+    """The main table: the refresh rule beside a fixed beta, by default the one with the smallest development mean.
+
+    `given` compares the rules of the user's own with the refresh rule and with one another.
+    """
 
     refreshes: float
     refresh: RuleRow
     fixed: RuleRow
+    given: tuple[Comparison, ...]
     verdict: tuple[str, ...]
 
 

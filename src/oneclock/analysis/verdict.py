@@ -70,6 +70,7 @@ def summary_verdict(summary: Summary, stability: Sequence[Stability]) -> Iterato
                 f"{stable.experiment} sits {stable.margin:.1%} from a boundary of the rule (T {stable.horizon:g}, "
                 f"interval {stable.lower or 0:.0f} to {'no end' if stable.upper is None else f'{stable.upper:.0f}'})."
             )
+    yield from _told_apart(summary.given)
 
 
 def missing_everywhere(experiments: Sequence[ExperimentResult]) -> Iterator[str]:
@@ -142,18 +143,17 @@ def _told_apart(comparisons: Sequence[Comparison]) -> Iterator[str]:
     for (first, second, split), group in groupby(comparisons, key=lambda c: (c.first, c.second, c.split)):
         together = list(group)
         where = "all experiments" if split == "all" else f"the {split} experiments"
-        if any(comparison.interval is None for comparison in together):
+        intervals = [comparison.interval for comparison in together if comparison.interval is not None]
+        if len(intervals) < len(together):
             yield f"{first} and {second} on {where}: too few experiments, or a loss that is not finite, to tell apart."
             continue
-        apart = [c for c in together if c.told_apart]
-        same = [c.figure for c in together if not c.told_apart]
         said = [
-            f"{c.figure} is {'smaller' if c.difference < 0 else 'larger'} by {percent(abs(c.difference))}"
-            for c in apart
+            f"{c.figure} {c.difference * 100:+.3f} ({interval.lower * 100:.3f} to {interval.upper * 100:.3f})"
+            for c, interval in zip(together, intervals, strict=True)
         ]
-        if same:
-            said.append(f"not told apart by {', '.join(same)}")
-        yield f"{first} against {second} on {where}: {'; '.join(said)}."
+        apart = [c.figure for c in together if c.told_apart]
+        conclusion = f"told apart by {', '.join(apart)}" if apart else "not told apart"
+        yield f"{first} against {second} on {where}: {', '.join(said)} percentage points, {conclusion}."
 
 
 def _floor(calibration: Calibration, risk: Risk) -> Iterator[str]:
