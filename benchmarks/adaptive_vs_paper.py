@@ -30,10 +30,21 @@ from oneclock.experiments.published import PUBLISHED
 from oneclock.paper.published import printed, recovered
 from oneclock.sweep.protocol import Adaptive, Cell, Paper, Protocol, choice, next_step
 
+
+class From1000(Adaptive):
+    """Adaptive as it first was: it begins at 1000 refreshes for short budgets too."""
+
+    def start(self, budget: int) -> float:
+        if budget <= rule.REFRESHES:
+            return self.betas[len(self.betas) // 2]
+        return rule.nearest_beta(rule.refresh_beta(budget), self.betas)
+
+
 PROTOCOLS: dict[str, Protocol] = {
     "paper": Paper(),
     "adaptive": Adaptive(),
     "adaptive, 7 runs": Adaptive(max_runs=7),
+    "adaptive, from 1000": From1000(),
 }
 
 

@@ -23,8 +23,9 @@ def test_a_twin_keeps_the_shape_of_its_original(original, twin):
     assert twin.schedule.min_lr / twin.optimizer.lr == pytest.approx(original.schedule.min_lr / original.optimizer.lr)
     share = max(original.schedule.warmup_steps / original.budget, original.schedule.warmup_share)
     assert twin.schedule.warmup_share == pytest.approx(share)
-    evaluations = min(original.budget / original.evaluation.every, EVALUATIONS)
-    assert round(twin.budget / twin.evaluation.every) in {FEWER_EVALUATIONS, round(evaluations)}
+    limit = FEWER_EVALUATIONS if twin.name in {"gpt2-bible", "resnet-mnist", "swin-mnist"} else EVALUATIONS
+    evaluations = min(original.budget / original.evaluation.every, limit)
+    assert twin.budget / twin.evaluation.every == pytest.approx(evaluations, rel=0.02)
     assert twin.evaluation.at_start == original.evaluation.at_start
 
 
@@ -72,7 +73,6 @@ def test_its_cost_is_estimated_from_a_few_real_steps(tmp_path):
 
 ALL_AT_ONCE = """
 import importlib, sys, tempfile
-from dataclasses import replace
 from pathlib import Path
 from oneclock.experiments import LAPTOP
 from oneclock.sweep.targets import Named

@@ -29,7 +29,7 @@ class ImageTask:
         self.train, self.validation = open_images(images, root)
         self.train_transform, self.evaluation_transform = training_transform(images), evaluation_transform(images)
         self.ready: ReadyImages | None = None
-        self.evaluated: dict[tuple[int, ...], Batch] = {}
+        self.fixed: dict[tuple[int, ...], Batch] = {}
         if images.augmentation is None and isinstance(self.train, TensorImages):
             normalized = self.evaluation_transform(self.train.images)
             self.ready = ReadyImages(functional.pad(normalized, [images.shift] * 4), self.train.labels, images.shift)
@@ -74,9 +74,9 @@ class ImageTask:
     def _evaluation_batch(self, pictures: Pictures, samples: np.ndarray, key: tuple[int, ...]) -> Batch:
         if self.ready is None:
             return self._batch(pictures, samples, self.evaluation_transform)
-        if key not in self.evaluated:  # small images in memory: made once
-            self.evaluated[key] = self._batch(pictures, samples, self.evaluation_transform)
-        return self.evaluated[key]
+        if key not in self.fixed:  # small images in memory: made once
+            self.fixed[key] = self._batch(pictures, samples, self.evaluation_transform)
+        return self.fixed[key]
 
     def _batch(self, pictures: Pictures, indices: np.ndarray, transform: v2.Transform) -> Batch:
         samples = [pictures[int(index)] for index in indices]
