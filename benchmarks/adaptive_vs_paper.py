@@ -25,9 +25,9 @@ import numpy as np
 
 from oneclock import rule
 from oneclock.analysis import read
-from oneclock.analysis.losses import losses_of
 from oneclock.experiments.published import PUBLISHED
 from oneclock.paper.published import printed, recovered
+from oneclock.study.losses import losses_of
 from oneclock.sweep.protocol import Adaptive, Cell, Paper, Protocol, choice, next_step
 
 

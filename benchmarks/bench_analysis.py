@@ -13,9 +13,9 @@ import pandas as pd
 
 from oneclock.analysis.arena import Ground
 from oneclock.analysis.bootstrap import resample
-from oneclock.analysis.losses import Losses
 from oneclock.analysis.robustness import noise_study
 from oneclock.rule import GRID, Refresh, nearest_beta
+from oneclock.study.losses import Losses
 
 EXPERIMENTS, SEEDS = 1000, 3
 DRAWS, LOOP_DRAWS = 200, 4

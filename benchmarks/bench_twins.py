@@ -43,7 +43,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from oneclock import data, decay_groups, models
 from oneclock.experiments import LAPTOP, Experiment
 from oneclock.experiments.spec import Images
-from oneclock.records import Run
+from oneclock.study.records import Run
 from oneclock.training import learning_rate, loop, run, train
 from oneclock.training.loop import Fit, evaluation_due
 

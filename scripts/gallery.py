@@ -10,8 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from oneclock.paper.subject import published
 from oneclock.report import folder, plot, rules, sweeps
-from oneclock.report.subject import Subject, published, subject_of
+from oneclock.report.subject import Subject, subject_of
 
 ROOT = Path(__file__).parents[1]
 DOCS, STUDIES = ROOT / "docs", ROOT / "studies"

@@ -6,9 +6,9 @@ import math
 import pandas as pd
 import pytest
 
-from oneclock import records
 from oneclock.analysis import analyse, as_json, read
 from oneclock.rule import GRID
+from oneclock.study import records
 
 MINIMA = {"experiment": ["a"] * 4, "budget": [9000] * 4, "beta": [0.9, 0.9, 0.99, 0.99], "seed": [1, 2, 1, 2],
           "min_val_loss": [1.0, 1.2, 2.0, 2.2]}  # fmt: skip

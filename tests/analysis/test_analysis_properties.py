@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from oneclock.analysis import analyse, as_json, read
 from oneclock.analysis.calibration import candidates_for, choose
 from oneclock.analysis.horizons import horizon_of
-from oneclock.analysis.losses import error_bars, picks, project, relative_gaps
+from oneclock.analysis.picks import picks, project
 from oneclock.analysis.risk import cvar, figures
 from oneclock.horizon import Curve, effective_horizon
 from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
+from oneclock.study.losses import error_bars, relative_gaps
 
 LOSSES = st.lists(st.floats(0.01, 100), min_size=1, max_size=13)
 GAPS = st.lists(st.floats(0, 10), min_size=1, max_size=12)

@@ -9,11 +9,11 @@ import pytest
 from oneclock.analysis import analyse, read
 from oneclock.analysis.arena import Ground, compare
 from oneclock.analysis.bootstrap import gap_intervals, resample
-from oneclock.analysis.losses import Losses, losses_of, relative_gaps
 from oneclock.analysis.risk import figures
 from oneclock.analysis.robustness import noise_study
 from oneclock.analysis.tables import FIVE, baselines, horizons, rules_side_by_side
 from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
+from oneclock.study.losses import Losses, losses_of, relative_gaps
 
 
 def ground_of_truth(rng, experiments, spread, seeds=3):

@@ -84,7 +84,7 @@ def test_help_and_version():
     [
         "import oneclock",
         "import oneclock; oneclock.refresh_beta(20_000), oneclock.Curve([1], [1.0])",
-        "import oneclock.rule, oneclock.horizon, oneclock.records",
+        "import oneclock.rule, oneclock.horizon, oneclock.study.records",
         "from oneclock.cli import main\ntry: main(['beta', '20000'])\nexcept SystemExit: pass",
     ],
 )

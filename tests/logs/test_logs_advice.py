@@ -7,12 +7,13 @@ from dataclasses import asdict
 
 import pytest
 
-from oneclock import records, rule
+from oneclock import rule
+from oneclock.advise.advice import advise
 from oneclock.cli import main
 from oneclock.horizon import Curve, early_stop, effective_horizon
 from oneclock.logs import LoggedRun
-from oneclock.logs.advice import advise
 from oneclock.logs.arguments import Arguments
+from oneclock.study import records
 
 
 def run(losses, every=500, name="a", **arguments):

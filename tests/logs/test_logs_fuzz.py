@@ -16,7 +16,8 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from oneclock import logs
-from oneclock.logs import advice, event, tfrecord
+from oneclock.advise import advice
+from oneclock.logs.formats import event, tfrecord
 from oneclock.logs.read import FILES, read_as
 from oneclock.logs.source import Wanted
 

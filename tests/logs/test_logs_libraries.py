@@ -14,8 +14,9 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 from logs_known import BUDGET, CURVE, LOSSES, STEPS, same_horizon
 
 import oneclock.models.torchvision_guard  # noqa: F401  (before transformers, lightning and keras)
-from oneclock import logs, records
+from oneclock import logs
 from oneclock.horizon import Curve, early_stop
+from oneclock.study import records
 
 assert early_stop(CURVE, BUDGET).ran_out  # a curve that only fell would not tell readers apart
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oneclock import logs
 from oneclock.horizon import Curve, early_stop
-from oneclock.logs.series import Series
+from oneclock.logs.gathering import Gathered
 
 
 def test_csv_streams_the_chosen_columns(tmp_path):
@@ -145,7 +145,7 @@ def test_no_pickle_is_opened(tmp_path):
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.floats(-1e6, 1e6)), min_size=1, max_size=200), st.integers(4, 64))
 def test_thinning_keeps_the_best(points, limit):
-    whole, thin = Series(), Series(limit)
+    whole, thin = Gathered(), Gathered(limit)
     for step, value in dict(points).items():
         whole.add(step, value)
         thin.add(step, value)
@@ -159,7 +159,7 @@ def test_thinning_keeps_the_best(points, limit):
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.integers(8, 64), st.sampled_from([-1.0, 1.0]))
 @example([0.0] * 14, 8, 1.0)  # the last group's lowest fills the list: its last point must not be lost
 def test_thinning_is_even(values, limit, sign):
-    thin = Series(limit, sign)
+    thin = Gathered(limit, sign)
     for step, value in enumerate(values):
         thin.add(step, value)
     curve = thin.curve()
@@ -189,7 +189,7 @@ def test_nothing_but_numpy_is_needed(tmp_path):
     absent = ["torch", "pandas", "tensorboard", "mlflow", "trackio", "transformers", "lightning", "keras", "yaml"]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent})); "
-        f"from oneclock import logs; from oneclock.logs.advice import advise; "
+        f"from oneclock import logs; from oneclock.advise.advice import advise; "
         f"print(len(logs.FILES), advise(logs.read({str(path)!r}).runs).stop)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

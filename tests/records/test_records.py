@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneclock.records import SCHEMA, Identity, Run, differences, hash_of, runs_of, safe_name, write_json
+from oneclock.study.records import SCHEMA, Identity, Run, differences, hash_of, runs_of, safe_name, write_json
 
 DIGITS = Identity("digits", beta=0.94377, seed=1, budget=300, spec={"lr": 1e-3})
 

@@ -5,8 +5,8 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from oneclock import records
 from oneclock.rule import GRID
+from oneclock.study import records
 
 SCRIPT = "<script>alert(1)</script>"
 ENVIRONMENT = {"python": "3.11.2", "versions": {"torch": "2.13.0"}, "device": "cpu", "threads": 1}

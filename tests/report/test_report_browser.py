@@ -10,9 +10,9 @@ import pytest
 from report_opened import ARTIFACTS, Opened
 from report_studies import SCRIPT, write_study
 
-from oneclock.report import folder, subject
+from oneclock.report import folder
 from oneclock.report.explorer import horizons
-from oneclock.report.subject import Subject
+from oneclock.report.subject import Subject, subject_of
 from oneclock.rule import nearest_beta, refresh_beta, stability_interval
 
 Open = Callable[..., Opened]
@@ -164,7 +164,7 @@ def test_fits_the_screen(open_page: Open, report: Path, device: str, width: int,
 def test_big_study_is_small_and_quick(open_page: Open, tmp_path: Path) -> None:
     """11 experiments x 23 runs x 100 evaluations: under 6 MB; the time it takes to open is printed, not asserted."""
     study = write_study(tmp_path / "study", [f"experiment {number}" for number in range(1, 12)], evaluations=100)
-    path = folder.write(subject.subject_of(study), tmp_path / "report", "oneclock report study", formats=())
+    path = folder.write(subject_of(study), tmp_path / "report", "oneclock report study", formats=())
     assert len(list(study.glob("runs/*/*/result.json"))) == 11 * 23
     size = path.stat().st_size
     assert size < 6_000_000

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from report_studies import SCRIPT
 
+from oneclock.paper.subject import published
 from oneclock.report import plot, rules, sweeps
 from oneclock.report.chart import Figure
 from oneclock.report.palette import colours
-from oneclock.report.subject import Subject, published
+from oneclock.report.subject import Subject
 
 
 def all_figures(subject: Subject) -> list[Figure]:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from oneclock.analysis.tables import Column, Table
+from oneclock.paper.subject import published
 from oneclock.report import tables
 from oneclock.report.folder import tables_of
-from oneclock.report.subject import Subject, published
+from oneclock.report.subject import Subject
 
 HOSTILE = r"a_b & 50 % #1 {x} $y$ ^ ~ \input{x} <b>|`*é β 中 " + "\u2028\n end"
 _UNDONE = {

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from oneclock import records
 from oneclock.analysis import analyse, read
 from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
 from oneclock.report.series import series_figure
 from oneclock.rule import CALIBRATED, SHORT_REFRESHES
+from oneclock.study import records
 from oneclock.sweep import Study
 
 STUDIES = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))

@@ -11,8 +11,8 @@ import time
 import chaos
 import pytest
 
+from oneclock.study.claims import Claim, Held, holder
 from oneclock.sweep import Study, run_sweep
-from oneclock.sweep.claims import Claim, Held, holder
 
 QUICK = ["--betas", "0.5,0.9,0.99", "--seeds", "1", "--protocol", "grid"]
 
@@ -116,7 +116,7 @@ def test_a_cluster_of_two_workers_one_killed_in_the_middle(tmp_path, calm):
 
 
 def test_a_claim_is_one_process_and_a_dead_ones_is_taken_over(tmp_path):
-    code = "import sys, time; from pathlib import Path; from oneclock.sweep.claims import Claim; "
+    code = "import sys, time; from pathlib import Path; from oneclock.study.claims import Claim; "
     code += "Claim.take(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     other = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True)
     assert other.stdout.readline() == "held\n"
@@ -149,7 +149,7 @@ def test_a_claim_of_another_host_counts_until_it_is_old(tmp_path):
 def test_of_many_that_claim_at_once_one_gets_it(tmp_path):
     (tmp_path / "claim-3.json").write_text(json.dumps({"host": "gone", "pid": 1, "born": "0"}))
     os.utime(tmp_path / "claim-3.json", (0, 0))
-    code = "import sys; from pathlib import Path; from oneclock.sweep.claims import Claim, Held\n"
+    code = "import sys; from pathlib import Path; from oneclock.study.claims import Claim, Held\n"
     code += "input()\ntry: claim = Claim.take(Path(sys.argv[1])); print('held', flush=True); input()\n"
     code += "except Held: print('refused', flush=True); input()"
     line = [sys.executable, "-c", code, tmp_path]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tiny_task import SPEC, Points, network
 
 from oneclock.experiments.spec import Evaluation
-from oneclock.records import Run
+from oneclock.study.records import Run
 from oneclock.training import checkpoint, train
 
 InChild = Callable[[Callable[[], object]], int]

@@ -13,7 +13,7 @@ from small_data import small
 
 from oneclock import models
 from oneclock.experiments import EXPERIMENTS
-from oneclock.records import Run
+from oneclock.study.records import Run
 from oneclock.training import train
 from oneclock.training.optimizer import optimizer_for
 

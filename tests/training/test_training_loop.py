@@ -12,7 +12,7 @@ import torch
 from tiny_task import SPEC, Points, network
 
 from oneclock.experiments.spec import Evaluation, Experiment
-from oneclock.records import Result, Run
+from oneclock.study.records import Result, Run
 from oneclock.training import train
 from oneclock.training.loop import _draw_from
 from oneclock.training.run import set_seed

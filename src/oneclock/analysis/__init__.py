@@ -4,7 +4,7 @@
 """
 
 from oneclock.analysis.analyse import analyse, as_json
-from oneclock.analysis.table import Study, Sweep, read
 from oneclock.analysis.values import Analysis
+from oneclock.study.table import Sweep, Sweeps, read
 
-__all__ = ["Analysis", "Study", "Sweep", "analyse", "as_json", "read"]
+__all__ = ["Analysis", "Sweeps", "Sweep", "analyse", "as_json", "read"]

@@ -16,16 +16,16 @@ from oneclock.analysis import verdict
 from oneclock.analysis.arena import Ground, best_fixed, compare, swept
 from oneclock.analysis.bootstrap import DRAWS, resample
 from oneclock.analysis.horizons import budget_of, horizons_of
-from oneclock.analysis.losses import losses_of, relative_gaps
 from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
-from oneclock.analysis.study import Study, Sweep
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
 from oneclock.rule import REFRESHES, Fixed, Power, Refresh, Rule
+from oneclock.study.losses import losses_of, relative_gaps
+from oneclock.study.sweeps import Sweep, Sweeps
 
 
 def analyse(
-    study: Study,
+    study: Sweeps,
     refreshes: float = REFRESHES,
     candidates: Sequence[float] | None = None,
     fixed: float | None = None,
@@ -40,7 +40,7 @@ def analyse(
     beta to compare with (None: the one with the smallest development mean), `rules` others to put side by side with
     them; `draws` are of the bootstrap, `repeats` of the noise study, `seed` of both.
 
-    >>> from oneclock.analysis.table import read
+    >>> from oneclock.study.table import read
     >>> table = {"experiment": "aaabbb", "budget": [10_000] * 6, "beta": [0, 0.9, 0.99] * 2,
     ...          "min_val_loss": [3, 1, 2, 3, 2, 4]}
     >>> analysis = analyse(read(table), draws=10, repeats=10)

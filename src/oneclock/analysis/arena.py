@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from oneclock.analysis.bootstrap import Resamples, basic_interval, joined
-from oneclock.analysis.losses import Losses, at, picks
+from oneclock.analysis.picks import at, picks
 from oneclock.analysis.risk import figures, within
 from oneclock.analysis.values import Comparison, Estimate, HorizonSource, Interval, Risk, RuleRow
 from oneclock.rule import Fixed, Rule
+from oneclock.study.losses import Losses
 
 FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")
 

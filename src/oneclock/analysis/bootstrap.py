@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oneclock.analysis.losses import Losses, at
+from oneclock.analysis.picks import at
 from oneclock.analysis.risk import central
 from oneclock.analysis.values import Interval, NoiseFloor
+from oneclock.study.losses import Losses
 
 DRAWS = 1000
 LEVEL = 0.95

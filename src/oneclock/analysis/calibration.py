@@ -8,7 +8,7 @@ import numpy as np
 
 from oneclock.analysis.arena import Ground, best_fixed, compare
 from oneclock.analysis.bootstrap import noise_floors
-from oneclock.analysis.losses import at, picks
+from oneclock.analysis.picks import at, picks
 from oneclock.analysis.risk import figures
 from oneclock.analysis.values import Calibration, Comparison, LeftOut, NoiseFloor, PowerRow, R0Row, RuleRow
 from oneclock.horizon import one_digit

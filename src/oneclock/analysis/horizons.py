@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from oneclock.analysis.study import Sweep, Trial
 from oneclock.analysis.values import Horizons, HorizonSource
 from oneclock.horizon import Convention, Curve, mean_early_stop, one_digit
+from oneclock.study.sweeps import Sweep, Trial
 
 
 def budget_of(sweep: Sweep) -> float | None:
@@ -22,7 +22,7 @@ def horizon_of(
 ) -> tuple[float, float] | None:
     """(T_ES to one digit, unrounded) from the two best betas; `patience` is a share of the budget; None without curves.
 
-    >>> from oneclock.analysis.table import read
+    >>> from oneclock.study.table import read
     >>> table = {"experiment": "aa", "budget": [1500] * 2, "beta": [0.9] * 2, "step": [500, 1000], "val_loss": [2, 1]}
     >>> horizon_of(read(table).sweeps[0], "stop")
     (1000, 1000.0)

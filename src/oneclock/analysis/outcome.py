@@ -11,8 +11,7 @@ import numpy as np
 from oneclock.analysis.arena import Ground
 from oneclock.analysis.bootstrap import arm_interval, gap_intervals, noise_floors
 from oneclock.analysis.horizons import budget_of
-from oneclock.analysis.losses import TARGET, error_bars, losses_of, relative_gaps, rule_betas, time_to_target
-from oneclock.analysis.study import Sweep, Trial
+from oneclock.analysis.picks import rule_betas
 from oneclock.analysis.values import (
     ArmPoint,
     BetaPoint,
@@ -25,6 +24,8 @@ from oneclock.analysis.values import (
 )
 from oneclock.horizon import early_stop
 from oneclock.rule import Refresh
+from oneclock.study.losses import TARGET, error_bars, losses_of, relative_gaps, time_to_target
+from oneclock.study.sweeps import Sweep, Trial
 
 
 def experiment_results(

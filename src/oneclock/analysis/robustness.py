@@ -9,12 +9,12 @@ import numpy as np
 
 from oneclock.analysis.arena import Ground
 from oneclock.analysis.horizons import horizon_of
-from oneclock.analysis.losses import picks, project
+from oneclock.analysis.picks import picks, project
 from oneclock.analysis.risk import NEAR, central, figures
-from oneclock.analysis.study import Sweep
 from oneclock.analysis.values import ConventionRow, NoiseFigure, NoiseRisk, NoiseRow, Stability
 from oneclock.horizon import CONVENTIONS
 from oneclock.rule import Refresh, nearest_beta, stability_interval
+from oneclock.study.sweeps import Sweep
 
 SIGMAS = (0.0, 0.03, 0.06, 0.10, 0.15, 0.20, 0.25)
 DRAWS = 20

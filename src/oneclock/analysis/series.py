@@ -18,9 +18,9 @@ import numpy as np
 
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.risk import central
-from oneclock.analysis.study import Sweep
 from oneclock.analysis.values import Horizons, Interval, Series, SeriesPoint
 from oneclock.rule import Power
+from oneclock.study.sweeps import Sweep
 
 WINDOW = 5
 """Betas in a parabola: the best and two to each side."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from oneclock.advise.advice import Advice
     from oneclock.logs import Log
-    from oneclock.logs.advice import Advice
 
 
 def command(
@@ -31,8 +31,8 @@ def command(
 
     oneclock advise runs/seed1 runs/seed2 --budget 20000 --metric val/loss
     """
+    from oneclock.advise.advice import advise
     from oneclock.logs import read
-    from oneclock.logs.advice import advise
 
     found = [read(path, metric, step, steps_per_epoch) for path in logs]
     units = sorted({log.unit for log in found})

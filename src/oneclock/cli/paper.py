@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from oneclock.paper.check import Cell, CheckedTable, PaperCheck
+    from oneclock.paper.check import CheckedCell, CheckedTable, PaperCheck
 
 _WIDE = 160
 _MARKS = {True: "[green]=[/]", False: "[bold red]X[/]", None: "[dim].[/]"}
@@ -76,6 +76,6 @@ def _drawn(table: CheckedTable) -> Table:
     return drawn
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: CheckedCell) -> str:
     """The printed figure, and below it the recomputed one with its mark."""
     return f"[dim]{cell.printed}[/]\n{cell.computed} {_MARKS[cell.agrees]}"

@@ -35,6 +35,7 @@ def command(
     """
     from rich.console import Console
 
+    from oneclock.paper.subject import published
     from oneclock.report import folder, subject
 
     if paper == (study is not None):
@@ -45,7 +46,7 @@ def command(
     typed = _typed(study, out, refreshes, rules or ())
     with Console(stderr=True).status("watching: Ctrl-C ends it" if watch else "analysing and drawing"):
         if study is None:
-            page = folder.write(subject.published(refreshes, others), out, typed)
+            page = folder.write(published(refreshes, others), out, typed)
         elif watch:
             read = partial(subject.subject_of, study, refreshes, others)
             page = folder.watch(read, _is_done(study), study.name, out, typed, every)
@@ -64,7 +65,7 @@ def _typed(study: Path | None, out: Path, refreshes: float, rules: Sequence[str]
 
 def _is_done(study: Path) -> Callable[[], bool]:
     """Whether nothing is left to do: by the study's protocol, or, without one, when no run is unfinished."""
-    from oneclock import records
+    from oneclock.study import records
     from oneclock.sweep import Study
 
     def done() -> bool:

@@ -13,8 +13,8 @@ def command(
     failed: Annotated[bool, typer.Option("--failed", help="Runs that failed.")] = False,
 ) -> None:
     """Let the next `oneclock sweep` of this study try its failed runs again, each from its checkpoint."""
+    from oneclock.study.claims import Claim
     from oneclock.sweep import Study
-    from oneclock.sweep.claims import Claim
 
     if not failed:
         raise ValueError("say which runs: --failed")

@@ -13,7 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from oneclock.experiments import Experiment
-    from oneclock.records import Result
+    from oneclock.study.records import Result
 
 Tell = Callable[[int, int, float, "float | None"], None]
 

@@ -68,7 +68,7 @@ Sets = tuple[Pictures, Pictures]
 
 
 @dataclass(frozen=True)
-class Source:
+class ImageSource:
     """How to find a source below a root folder: `marker` is there if it is; `fetch` and `put` are for people."""
 
     marker: str
@@ -235,24 +235,24 @@ BUNDLED: dict[str, Callable[[Path], tuple[np.ndarray, np.ndarray]]] = {
     "fashion-mnist": bundled.fashion_mnist,
 }
 SOURCES = {
-    "cifar100": Source(
+    "cifar100": ImageSource(
         "cifar-100-python", _cifar100, "cifar-100-python.tar.gz of www.cs.toronto.edu/~kriz", _downloading(_cifar100)
     ),
-    "food101": Source("food-101", _food101, "food-101.tar.gz of data.vision.ee.ethz.ch", _downloading(_food101)),
-    "tinyimagenet": Source(
+    "food101": ImageSource("food-101", _food101, "food-101.tar.gz of data.vision.ee.ethz.ch", _downloading(_food101)),
+    "tinyimagenet": ImageSource(
         "tiny-imagenet-200",
         _tinyimagenet,
         "tiny-imagenet-200.zip of cs231n.stanford.edu",
         hub_images("zh-plus/tiny-imagenet", "valid"),
     ),
-    "imagenet100": Source("imagenet100", _imagenet100, "ambityga/imagenet100 (130,000 training images) of Kaggle"),
-    "cars": Source(
+    "imagenet100": ImageSource("imagenet100", _imagenet100, "ambityga/imagenet100 (130,000 training images) of Kaggle"),
+    "cars": ImageSource(
         "stanford_cars",
         _cars,
         "Stanford Cars (cars_train, cars_test, devkit, cars_test_annos_withlabels.mat)",
         hub_images("tanganke/stanford_cars", "test"),
     ),
-    "caltech256": Source(
+    "caltech256": ImageSource(
         "caltech256/256_ObjectCategories",
         _caltech256,
         "256_ObjectCategories.tar of data.caltech.edu",

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from oneclock import rule
+from oneclock.advise.advice import advise
 from oneclock.horizon import Curve
-from oneclock.logs.advice import advise
 from oneclock.logs.arguments import Arguments
 from oneclock.logs.read import LoggedRun
 

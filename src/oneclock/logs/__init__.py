@@ -1,4 +1,4 @@
-"""One reader per log format, from a file or folder to validation curves, and the advice that follows from them.
+"""One reader per log format, from a file or folder to validation curves.
 
 `read` looks at the content, not the name, to find the format. Nothing is ever unpickled.
 """

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oneclock.horizon import Curve
-from oneclock.logs import (
+from oneclock.logs import names
+from oneclock.logs.arguments import Arguments, understood
+from oneclock.logs.formats import (
     json_lines,
     keras_csv,
     lightning_csv,
     mlflow_database,
     mlflow_files,
-    names,
     own_records,
     plain_csv,
     tensorboard,
@@ -22,9 +23,8 @@ from oneclock.logs import (
     trainer_state,
     wandb_csv,
 )
-from oneclock.logs.arguments import Arguments, understood
-from oneclock.logs.folder import Folder
-from oneclock.logs.source import Found, Reader, Source, Wanted
+from oneclock.logs.formats.folder import Folder
+from oneclock.logs.source import Contents, Found, Reader, Wanted
 
 FILES: tuple[Reader, ...] = (
     own_records,
@@ -123,7 +123,7 @@ def _reader_of(path: Path) -> Reader:
     raise ValueError(f"{path} is no log that can be read; known are: {known}")
 
 
-def _log(path: Path, source: Source, named: str | None, steps_per_epoch: float | None) -> Log:
+def _log(path: Path, source: Contents, named: str | None, steps_per_epoch: float | None) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
     if not held:
@@ -163,7 +163,7 @@ class _Clock:
     warnings: tuple[str, ...] = ()
 
 
-def _clock(source: Source, starts: list[float], steps_per_epoch: float | None) -> _Clock:
+def _clock(source: Contents, starts: list[float], steps_per_epoch: float | None) -> _Clock:
     if source.step is None:
         return _Clock("evaluations", warnings=("it has no step column: evaluations are counted instead",))
     if not names.is_epoch(source.step):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from oneclock.logs import names
-from oneclock.logs.series import Series
+from oneclock.logs.gathering import Gathered
 
 MOST_RUNS = 256
 """Runs that one log may hold."""
@@ -34,7 +34,7 @@ class Found:
 
     def __init__(self, name: str, arguments: Mapping[str, Any] | None = None) -> None:
         self.name = name
-        self.series: dict[str, Series] = {}
+        self.series: dict[str, Gathered] = {}
         self.arguments: dict[str, Any] = dict(arguments or {})
         self._seen: dict[str, None] = {}
 
@@ -65,10 +65,10 @@ class Found:
             self.keep(metric)
         return kept
 
-    def keep(self, metric: str) -> Series:
+    def keep(self, metric: str) -> Gathered:
         """Begin the series of a metric."""
         self.saw([metric])
-        self.series[metric] = Series(sign=-1.0 if names.is_higher_better(metric) else 1.0)
+        self.series[metric] = Gathered(sign=-1.0 if names.is_higher_better(metric) else 1.0)
         return self.series[metric]
 
     def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
@@ -108,7 +108,7 @@ class Runs:
 
 
 @dataclass
-class Source:
+class Contents:
     """All a reader found: runs, the step column taken and those there were, and what a person should know."""
 
     format: str
@@ -126,7 +126,7 @@ class Reader(Protocol):
     def sniff(self, path: Path) -> bool:
         """Whether the path holds this format, by looking inside; it never raises over what it finds."""
 
-    def load(self, path: Path, wanted: Wanted) -> Source:
+    def load(self, path: Path, wanted: Wanted) -> Contents:
         """Read it, in bounded memory; ValueError where it cannot be read."""
 
 

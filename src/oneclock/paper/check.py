@@ -13,11 +13,11 @@ from typing import Literal
 from oneclock.analysis.analyse import analyse, ground_of
 from oneclock.analysis.horizons import horizons_of
 from oneclock.analysis.robustness import noise_study
-from oneclock.analysis.study import Study
 from oneclock.analysis.tables import FIVE, Table
 from oneclock.analysis.values import Analysis, NoiseRow, RuleRow
 from oneclock.paper.published import FIXED, names, printed, recovered, recovered_study
 from oneclock.rule import REFRESHES, Refresh
+from oneclock.study.sweeps import Sweeps
 
 Kind = Literal["exact", "range", "given"]
 
@@ -32,7 +32,7 @@ _FIGURES = ("mean", "max", "cvar")
 
 
 @dataclass(frozen=True)
-class Cell:
+class CheckedCell:
     """One figure: as printed, as recomputed (for `range`: lower to upper), and whether they agree (None: given)."""
 
     printed: str
@@ -47,7 +47,7 @@ class CheckedRow:
 
     label: str
     basis: str
-    cells: tuple[Cell, ...]
+    cells: tuple[CheckedCell, ...]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class PaperCheck:
         return self.mismatched == 0 and self.in_range == self.random
 
 
-def check(study: Study | None = None) -> PaperCheck:
+def check(study: Sweeps | None = None) -> PaperCheck:
     """Recompute everything: from the recovered gaps, or from the losses of the same eleven experiments."""
     source = study or recovered_study()
     analysis = analyse(source, fixed=FIXED, draws=100, repeats=100)
@@ -151,18 +151,20 @@ _LAYOUT = {
 """Printed column -> our column, where the tables do not have the same ones."""
 
 
-def _cell(text: str, computed: str, given: bool = False) -> Cell:
-    return Cell(text, computed, "given", None) if given else Cell(text, computed, "exact", text == computed)
+def _cell(text: str, computed: str, given: bool = False) -> CheckedCell:
+    return (
+        CheckedCell(text, computed, "given", None) if given else CheckedCell(text, computed, "exact", text == computed)
+    )
 
 
-def _range_cell(text: str, rows: Sequence[NoiseRow], at: int) -> Cell:
+def _range_cell(text: str, rows: Sequence[NoiseRow], at: int) -> CheckedCell:
     """The printed figure against the widest range over the studies; half a printed digit of slack for its rounding."""
     split, figure = (_SPLITS[at // 3], _FIGURES[at % 3]) if at < 9 else ("all", "within")
     found = [getattr(getattr(row, split), figure) for row in rows]
     lower, upper = min(f.lower for f in found) * 100, max(f.upper for f in found) * 100
     slack = 0.5 * 10.0 ** -len(text.rstrip("%").partition(".")[2])
     agrees = lower - slack <= float(text.rstrip("%")) <= upper + slack
-    return Cell(text, f"{lower:.3f} to {upper:.3f}", "range", agrees)
+    return CheckedCell(text, f"{lower:.3f} to {upper:.3f}", "range", agrees)
 
 
 def _text_table(analysis: Analysis) -> CheckedTable:

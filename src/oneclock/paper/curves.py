@@ -12,11 +12,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from oneclock.analysis.study import SPLITS, Study, Sweep
-from oneclock.analysis.table import read, study_of
 from oneclock.experiments.published import PUBLISHED
 from oneclock.paper.published import DEVELOPMENT, experiment_columns, horizons, names, printed
 from oneclock.rule import GRID, nearest_beta
+from oneclock.study.sweeps import SPLITS, Sweep, Sweeps
+from oneclock.study.table import read, sweeps_of
 
 _NEEDED = ("split", "model", "dataset", "beta", "seed_best_val_losses")
 _ROUNDED = 0.0006
@@ -37,7 +37,7 @@ _ALIASES = {
 }
 
 
-def read_curves(path: Path) -> Study:
+def read_curves(path: Path) -> Sweeps:
     """The eleven experiments from a file of either shape; every one must be there."""
     path = Path(path)
     study = _authors_study(path) if _is_authors_file(path) else _long_study(path)
@@ -69,14 +69,14 @@ def _is_authors_file(path: Path) -> bool:
     return "seed_best_val_losses" in header or "mean_best_val_loss" in header
 
 
-def _authors_study(path: Path) -> Study:
+def _authors_study(path: Path) -> Sweeps:
     with open(path, encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t")
         if lacking := [name for name in _NEEDED if name not in (rows.fieldnames or ())]:
             raise ValueError(f"{path.name} has no column {', '.join(map(repr, lacking))}; it must be tab-separated")
         cells = [cell for number, row in enumerate(rows, start=1) for cell in _cells(row, f"{path.name}, row {number}")]
     try:
-        return study_of(experiment_columns(cells))
+        return sweeps_of(experiment_columns(cells))
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
 
@@ -98,10 +98,10 @@ def _cells(row: dict[str, str | None], where: str) -> list[tuple[int, float, int
     return [(place + 1, beta, seed, loss) for seed, loss in enumerate(losses, start=1)]
 
 
-def _long_study(path: Path) -> Study:
+def _long_study(path: Path) -> Sweeps:
     """The long table: experiments by the package's names, the paper's numbers, or `model, dataset`."""
     study = read(path)
-    return Study(
+    return Sweeps(
         tuple(sorted(map(_as_printed, study.sweeps), key=lambda sweep: names().index(sweep.name))), study.missing
     )
 

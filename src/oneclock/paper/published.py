@@ -14,9 +14,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from oneclock.analysis.study import Study
-from oneclock.analysis.table import study_of
 from oneclock.experiments.published import PUBLISHED
+from oneclock.study.sweeps import Sweeps
+from oneclock.study.table import sweeps_of
 
 FIXED = 0.94377
 """The paper's baseline."""
@@ -112,7 +112,7 @@ def experiment_columns(cells: list[tuple[int, float, Any, float]]) -> dict[str, 
     }
 
 
-def recovered_study(unseen_gap: float | None = None) -> Study:
+def recovered_study(unseen_gap: float | None = None) -> Sweeps:
     """The recovered gaps as a study, in losses of 1 + gap; the oracle of experiment 10 is taken from the paper.
 
     No rule visits that oracle, so no recovered cell stands for it. With `unseen_gap`, every grid beta without a
@@ -128,4 +128,4 @@ def recovered_study(unseen_gap: float | None = None) -> Study:
         for place in range(len(stars)):
             for beta in GRID:
                 cells.setdefault((place + 1, beta), unseen_gap)
-    return study_of(experiment_columns([(number, beta, 1, 1 + gap) for (number, beta), gap in cells.items()]))
+    return sweeps_of(experiment_columns([(number, beta, 1, 1 + gap) for (number, beta), gap in cells.items()]))

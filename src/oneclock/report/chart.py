@@ -27,10 +27,10 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Series:
+class Trace:
     """Points in order of x, joined by a line unless `dash` is none; `low` and `high` bound a band, None where unknown.
 
-    `texts` is what a pointer over each point reads; without it, the x and y values. Series of one `group` are switched
+    `texts` is what a pointer over each point reads; without it, the x and y values. Trace of one `group` are switched
     together and share one entry of the legend; `also` is a second switch that crosses groups.
     """
 
@@ -75,7 +75,7 @@ class Chart:
     title: str
     x: Axis
     y: Axis
-    series: tuple[Series, ...]
+    series: tuple[Trace, ...]
     spans: tuple[Span, ...] = ()
     lines: tuple[Line, ...] = ()
 

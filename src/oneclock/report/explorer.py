@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from oneclock.analysis.table import Study
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
 from oneclock.report.chart import Axis, Chart, memory_axis, memory_place
 from oneclock.report.sweeps import all_betas, curve_chart, interval_words, percent, sweep_chart
 from oneclock.rule import CALIBRATED, nearest_beta, refresh_beta, stability_interval
+from oneclock.study.table import Sweeps
 
 STOPS = 181
 """Horizons the slider can stop at, beside those of the experiments."""
@@ -22,7 +22,9 @@ REACH = 1000
 """The longest of them, in units of R0: the rule is then at the last beta of the grid."""
 
 
-def explorer(study: Study, analysis: Analysis, losses_known: bool = True, grid: Sequence[float] = ()) -> dict[str, Any]:
+def explorer(
+    study: Sweeps, analysis: Analysis, losses_known: bool = True, grid: Sequence[float] = ()
+) -> dict[str, Any]:
     """Everything the explorer of a page shows, as plain data. The rule picks among the swept betas and `grid`."""
     refreshes = analysis.summary.refreshes
     stops = horizons(refreshes, [result.horizons.used for result in analysis.experiments])

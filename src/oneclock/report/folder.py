@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from oneclock.analysis import Analysis, Study, as_json
+from oneclock.analysis import Analysis, Sweeps, as_json
 from oneclock.analysis.tables import EVERY, Table
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
@@ -101,7 +101,7 @@ _RUN_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed"
 _CURVE_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
 
 
-def _runs(study: Study, analysis: Analysis) -> Iterator[Sequence[Any]]:
+def _runs(study: Sweeps, analysis: Analysis) -> Iterator[Sequence[Any]]:
     used = {result.name: result.horizons.used for result in analysis.experiments}
     for sweep in study.sweeps:
         for trial in (*sweep.tied, *sweep.untied):
@@ -109,7 +109,7 @@ def _runs(study: Study, analysis: Analysis) -> Iterator[Sequence[Any]]:
             yield (*head, trial.min_val_loss, trial.min_train_loss)
 
 
-def _evaluations(study: Study) -> Iterator[Sequence[Any]]:
+def _evaluations(study: Sweeps) -> Iterator[Sequence[Any]]:
     for sweep in study.sweeps:
         for trial in (*sweep.tied, *sweep.untied):
             head = (sweep.name, sweep.split, sweep.budget, sweep.t_es, trial.beta, trial.beta2, trial.seed)

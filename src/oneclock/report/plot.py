@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oneclock.report.chart import Chart, Figure, Line, Series, Span
+from oneclock.report.chart import Chart, Figure, Line, Span, Trace
 from oneclock.report.palette import INK, colours
 
 FORMATS = ("png", "svg", "pdf")
@@ -159,7 +159,7 @@ def _legend(figure: Figure) -> dict[str, Any]:
     return entries | others
 
 
-def _series(series: Series) -> dict[str, Any]:
+def _series(series: Trace) -> dict[str, Any]:
     color = colours()[series.color]
     outlined = series.marker in ("cross", "frame")
     return {

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from oneclock.analysis.risk import NEAR
 from oneclock.analysis.values import Analysis, ExperimentResult
 from oneclock.report import palette
-from oneclock.report.chart import Chart, Dash, Figure, Marker, Series, Span, log_axis
+from oneclock.report.chart import Chart, Dash, Figure, Marker, Span, Trace, log_axis
 from oneclock.rule import CALIBRATED, Fixed, Refresh, Rule, memory_horizon, refresh_count
 
 
@@ -39,10 +39,10 @@ def refresh_figure(analysis: Analysis) -> Figure:
     return Figure("refresh-count", "Refresh count against horizon", caption, (chart,))
 
 
-def _line(rule: Rule, name: str, ends: tuple[float, float], color: str, dash: Dash = "solid") -> Series:
+def _line(rule: Rule, name: str, ends: tuple[float, float], color: str, dash: Dash = "solid") -> Trace:
     """R = (1 - beta) T of a rule between two horizons: straight in logarithms."""
     counts = [rule.rate(end) * end for end in ends]
-    return Series(
+    return Trace(
         name,
         tuple(math.log10(end) for end in ends),
         tuple(math.log10(count) for count in counts),
@@ -55,7 +55,7 @@ def _line(rule: Rule, name: str, ends: tuple[float, float], color: str, dash: Da
     )
 
 
-def _near_best(results: Sequence[ExperimentResult]) -> Iterator[Series]:
+def _near_best(results: Sequence[ExperimentResult]) -> Iterator[Trace]:
     """The swept betas of every sweep whose gap is under 1 %, and over them the best."""
     near = [
         (result, p.beta) for result in results for p in result.gaps if p.gap < NEAR and p.beta != result.oracle_beta
@@ -65,9 +65,9 @@ def _near_best(results: Sequence[ExperimentResult]) -> Iterator[Series]:
     yield _refreshes("best beta of a sweep", [(result, result.oracle_beta) for result in results], "c2", "star")
 
 
-def _refreshes(name: str, found: Sequence[tuple[ExperimentResult, float]], color: str, marker: Marker) -> Series:
+def _refreshes(name: str, found: Sequence[tuple[ExperimentResult, float]], color: str, marker: Marker) -> Trace:
     counts = [refresh_count(beta, result.horizons.used) for result, beta in found]
-    return Series(
+    return Trace(
         name,
         tuple(math.log10(result.horizons.used) for result, _ in found),
         tuple(math.log10(count) for count in counts),

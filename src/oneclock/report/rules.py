@@ -16,8 +16,8 @@ from oneclock.report.chart import (
     Figure,
     Line,
     Marker,
-    Series,
     Span,
+    Trace,
     named_axis,
     number_axis,
 )
@@ -140,14 +140,14 @@ _DOTS: tuple[tuple[Literal["development", "heldout"], str, Marker], ...] = (
 )
 
 
-def _dots(analysis: Analysis, split: Literal["development", "heldout"], color: str, marker: Marker) -> Series:
+def _dots(analysis: Analysis, split: Literal["development", "heldout"], color: str, marker: Marker) -> Trace:
     found = [
         (gap, place, f"{row.name} on {result.name}: β {beta:g}, gap {percent(gap)}")
         for place, row in enumerate(analysis.arena)
         for result, beta, gap in zip(analysis.experiments, row.betas, row.gaps, strict=True)
         if result.split == split and beta is not None and gap is not None and math.isfinite(gap)
     ]
-    return Series(
+    return Trace(
         name=f"{SPLITS[split]} experiment",
         x=tuple(gap_place(gap) for gap, _, _ in found),
         y=tuple(float(place) for _, place, _ in found),
@@ -159,7 +159,7 @@ def _dots(analysis: Analysis, split: Literal["development", "heldout"], color: s
     )
 
 
-def _means(rows: Sequence[RuleRow]) -> Iterator[Series]:
+def _means(rows: Sequence[RuleRow]) -> Iterator[Trace]:
     name = "mean, with its interval"
     for place, row in enumerate(rows):
         if row.all is None or not math.isfinite(row.all.mean.value):
@@ -167,12 +167,12 @@ def _means(rows: Sequence[RuleRow]) -> Iterator[Series]:
         mean = row.all.mean
         interval = mean.experiments or mean.seeds
         words = f"{row.name}, mean over {row.all.answered}: {percent(mean.value)}{interval_words(interval)}"
-        yield Series(
+        yield Trace(
             name, (gap_place(mean.value),), (float(place),), palette.INK, "none", "diamond", texts=(words,), group=name
         )
         if interval is not None and math.isfinite(interval.upper):
             ends = (gap_place(interval.lower), gap_place(interval.upper))
-            yield Series(name, ends, (float(place),) * 2, palette.INK, texts=(words, words), group=name)
+            yield Trace(name, ends, (float(place),) * 2, palette.INK, texts=(words, words), group=name)
 
 
 def _rule_label(row: RuleRow) -> str:
@@ -194,11 +194,11 @@ def _noise(row: object, split: Split) -> NoiseRisk | None:
     return risk
 
 
-def _risk_series(known: Sequence[tuple[float, Risk]], figure: tuple[str, str, str, Dash, Marker]) -> Series:
+def _risk_series(known: Sequence[tuple[float, Risk]], figure: tuple[str, str, str, Dash, Marker]) -> Trace:
     field, name, color, dash, marker = figure
     found = [(refreshes, getattr(risk, field)) for refreshes, risk in known]
     finite: list[tuple[float, Estimate]] = [(r, estimate) for r, estimate in found if math.isfinite(estimate.value)]
-    return Series(
+    return Trace(
         name,
         tuple(float(refreshes) for refreshes, _ in finite),
         tuple(100 * estimate.value for _, estimate in finite),
@@ -212,11 +212,11 @@ def _risk_series(known: Sequence[tuple[float, Risk]], figure: tuple[str, str, st
     )
 
 
-def _noise_series(known: Sequence[tuple[float, NoiseRisk]], figure: tuple[str, str, str, Dash, Marker]) -> Series:
+def _noise_series(known: Sequence[tuple[float, NoiseRisk]], figure: tuple[str, str, str, Dash, Marker]) -> Trace:
     field, name, color, dash, marker = figure
     found: list[tuple[float, NoiseFigure]] = [(sigma, getattr(risk, field)) for sigma, risk in known]
     finite = [(sigma, value) for sigma, value in found if math.isfinite(value.expected)]
-    return Series(
+    return Trace(
         name,
         tuple(sigma for sigma, _ in finite),
         tuple(100 * value.expected for _, value in finite),
@@ -241,7 +241,7 @@ def _fixed_lines(row: RuleRow, risk: Risk) -> Iterator[Line]:
             yield Line(100 * value, "y", color, f"{row.name}: {name}", "dotted")
 
 
-def _gap_from_zero(series: Sequence[Series], lines: Sequence[Line]) -> Axis:
+def _gap_from_zero(series: Sequence[Trace], lines: Sequence[Line]) -> Axis:
     highs = [value for line in series for value in (*line.y, *line.high) if value is not None]
     level = [line.at for line in lines if line.axis == "y"]
     top = max([*highs, *level, 0.01])

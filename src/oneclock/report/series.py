@@ -9,7 +9,7 @@ from itertools import chain
 from oneclock.analysis.values import Analysis, Interval, SeriesPoint
 from oneclock.analysis.values import Series as Task
 from oneclock.report import palette
-from oneclock.report.chart import Chart, Dash, Figure, Series, log_axis, memory_place, short_beta
+from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_place, short_beta
 from oneclock.rule import Power, memory_horizon
 
 
@@ -39,11 +39,11 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
     yield Figure("series", "The best memory where only the horizon differs", caption, (chart,))
 
 
-def _task(place: int, task: Task) -> Iterator[Series]:
+def _task(place: int, task: Task) -> Iterator[Trace]:
     """The optima of one task, and the power of the horizon fitted to them."""
     color = palette.ramp(2 * place + 1, 2 * place + 4)
     name = f"{task.name}: alpha {task.alpha:.2f}{_range(task.alpha_interval)}"
-    yield Series(
+    yield Trace(
         name=task.name,
         x=tuple(math.log10(point.budget) for point in task.points),
         y=tuple(memory_place(point.beta) for point in task.points),
@@ -56,7 +56,7 @@ def _task(place: int, task: Task) -> Iterator[Series]:
         group=name,
     )
     fitted, ends = Power(task.c, task.alpha), (task.points[0].budget, task.points[-1].budget)
-    yield Series(
+    yield Trace(
         name=name,
         x=tuple(math.log10(end) for end in ends),
         y=tuple(-math.log10(fitted.rate(end)) for end in ends),
@@ -67,11 +67,11 @@ def _task(place: int, task: Task) -> Iterator[Series]:
     )
 
 
-def _reference(name: str, low: float, high: float, refreshes: float | None, color: str, slope: str) -> Series:
+def _reference(name: str, low: float, high: float, refreshes: float | None, color: str, slope: str) -> Trace:
     memory = [10.0, 10.0] if refreshes is None else [low / refreshes, high / refreshes]
     ends = (math.log10(low), math.log10(high))
     dash: Dash = "dotted" if refreshes is None else "solid"
-    return Series(
+    return Trace(
         name, ends, tuple(math.log10(one) for one in memory), color, dash, texts=(f"{name}: {slope}",) * 2, group=name
     )  # fmt: skip
 

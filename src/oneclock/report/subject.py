@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oneclock import records
-from oneclock.analysis import Analysis, Study, analyse, read
-from oneclock.rule import GRID, REFRESHES, Rule
+from oneclock.analysis import Analysis, Sweeps, analyse, read
+from oneclock.rule import REFRESHES, Rule
+from oneclock.study import records
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Subject:
     """
 
     title: str
-    study: Study
+    study: Sweeps
     analysis: Analysis
     losses_known: bool = True
     grid: tuple[float, ...] = ()
@@ -43,25 +43,6 @@ def subject_of(source: Path, refreshes: float = REFRESHES, rules: Sequence[Rule]
         analysis=analyse(study, refreshes, rules=rules),
         progress=progress_of(runs),
         environments=_environments(runs),
-    )
-
-
-def published(refreshes: float = REFRESHES, rules: Sequence[Rule] = ()) -> Subject:
-    """The paper's published figures, from its recovered gaps."""
-    from oneclock.paper.published import recovered_study
-
-    study = recovered_study()
-    return Subject(
-        title="Refresh-Scaling the Memory of Balanced Adam: the published data",
-        study=study,
-        analysis=analyse(study, refreshes, rules=rules),
-        losses_known=False,
-        grid=GRID,
-        notes=(
-            "The paper prints gaps, not losses: the gaps drawn here were recovered from its tables by solving them "
-            "backwards. Of the 45 betas that a rule visits, 23 gaps are exact to the printed digits, 5 are bounds and "
-            "17 are one choice among several that fit; the other betas of the grid are not known.",
-        ),
     )
 
 

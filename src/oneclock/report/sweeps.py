@@ -7,9 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import quantiles
 
-from oneclock import records
-from oneclock.analysis.losses import error_bars
-from oneclock.analysis.table import Study, Sweep, Trial
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult, Interval
 from oneclock.report import palette
 from oneclock.report.chart import (
@@ -17,14 +14,17 @@ from oneclock.report.chart import (
     Chart,
     Figure,
     Line,
-    Series,
     Span,
+    Trace,
     memory_axis,
     memory_place,
     number_axis,
     padded,
     short_beta,
 )
+from oneclock.study import records
+from oneclock.study.losses import error_bars
+from oneclock.study.table import Sweep, Sweeps, Trial
 
 SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out experiments"}
 
@@ -69,7 +69,7 @@ def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[floa
     if result.selected_beta in heights:
         marked.append(_marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points))
     name = "mean over seeds" if losses_known else "gap"
-    curve = Series(
+    curve = Trace(
         name=name,
         x=tuple(memory_place(point.beta) for point in points),
         y=tuple(heights.values()),
@@ -116,7 +116,7 @@ def interval_words(interval: Interval | None) -> str:
     return f" ({100 * interval.level:g} % interval {100 * interval.lower:.3f} to {percent(interval.upper)})"
 
 
-def curve_figures(study: Study, analysis: Analysis) -> Iterator[Figure]:
+def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
     """One figure per experiment that has curves."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
     for result in analysis.experiments:
@@ -136,7 +136,7 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
     if not trials:
         return None
     stops = {(point.beta, run.seed): run.early_stop for point in result.gaps for run in point.runs}
-    series: list[Series] = []
+    series: list[Trace] = []
     for trial in trials:
         line = _curve(trial, sweep.betas)
         series.append(line)
@@ -169,9 +169,9 @@ def _bounds(points: list[BetaPoint], losses_known: bool) -> tuple[tuple[float | 
 
 def _marked(
     name: str, beta: float, heights: dict[float, float], color: str, marker: str, points: list[BetaPoint]
-) -> Series:
+) -> Trace:
     words = next(point_words(point) for point in points if point.beta == beta)
-    return Series(
+    return Trace(
         name=name,
         x=(memory_place(beta),),
         y=(heights[beta],),
@@ -192,7 +192,7 @@ def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[
     yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
 
 
-def _arms(result: ExperimentResult, losses_known: bool, axis: Axis) -> Iterator[Series]:
+def _arms(result: ExperimentResult, losses_known: bool, axis: Axis) -> Iterator[Trace]:
     """Untied baselines: level lines across the chart, with the spread of their seeds or the interval of their gap."""
     for place, arm in enumerate(result.arms):
         height = arm.loss if losses_known else 100 * arm.gap
@@ -204,7 +204,7 @@ def _arms(result: ExperimentResult, losses_known: bool, axis: Axis) -> Iterator[
             low, high = 100 * arm.interval.lower, 100 * arm.interval.upper
         name = f"untied β₁ {arm.beta1:g}, β₂ {arm.beta2:g}"
         loss = f"loss {arm.loss:.5g}, " if losses_known else ""
-        yield Series(
+        yield Trace(
             name=name,
             x=(axis.low, axis.high),
             y=(height, height),
@@ -217,7 +217,7 @@ def _arms(result: ExperimentResult, losses_known: bool, axis: Axis) -> Iterator[
         )
 
 
-def _curve(trial: Trial, betas: tuple[float, ...]) -> Series:
+def _curve(trial: Trial, betas: tuple[float, ...]) -> Trace:
     assert trial.val is not None
     kept = [(s, loss) for s, loss in zip(trial.val.steps, trial.val.losses, strict=True) if math.isfinite(loss)]
     if trial.beta2 is None:
@@ -225,7 +225,7 @@ def _curve(trial: Trial, betas: tuple[float, ...]) -> Series:
         color = palette.ramp(place, len(betas))
     else:
         place, name, color = len(betas), f"untied β₁ {trial.beta:g}, β₂ {trial.beta2:g}", palette.FIXED
-    return Series(
+    return Trace(
         name=f"{name}, seed {trial.seed}",
         x=tuple(step for step, _ in kept),
         y=tuple(loss for _, loss in kept),
@@ -235,9 +235,9 @@ def _curve(trial: Trial, betas: tuple[float, ...]) -> Series:
     )
 
 
-def _early_stop(line: Series, at: int, ran_out: bool) -> Series:
+def _early_stop(line: Trace, at: int, ran_out: bool) -> Trace:
     how = "early stop" if ran_out else "not stopped early"
-    return Series(
+    return Trace(
         name=f"{line.name}, {how}",
         x=(line.x[at],),
         y=(line.y[at],),
@@ -260,7 +260,7 @@ def _horizon_lines(result: ExperimentResult) -> Iterator[Line]:
         yield Line(known.raw_best, "x", palette.INK, f"T_ES by best: {known.raw_best:,.0f} → {known.best:,g}", "dotted")
 
 
-def _loss_axis(series: Iterable[Series], last: float) -> Axis:
+def _loss_axis(series: Iterable[Trace], last: float) -> Axis:
     """From the smallest loss to where all but the tallest twentieth lie after the first third of training.
 
     The steep start and a beta that diverged would otherwise leave the part that matters flat.

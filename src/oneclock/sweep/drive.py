@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oneclock.sweep.claims import Claim
+from oneclock.study.claims import Claim
 from oneclock.sweep.engine import Dask, Engine, InProcess
 from oneclock.sweep.live import Display, span, time_left
 from oneclock.sweep.process import Job

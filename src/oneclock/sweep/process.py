@@ -28,8 +28,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oneclock.records import Identity, Result
-from oneclock.sweep.claims import Claim, Held
+from oneclock.study.claims import Claim, Held
+from oneclock.study.records import Identity, Result
 from oneclock.sweep.protocol import Beta
 from oneclock.sweep.targets import Target
 
@@ -245,7 +245,7 @@ def execute(job: Job) -> Message:
 
 def ended(path: Path) -> Result | None:
     """How the run in a folder ended, or None where it has not."""
-    from oneclock.records import Run
+    from oneclock.study.records import Run
 
     return Run.read(path).result if (path / "result.json").exists() else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from oneclock.sweep.claims import holder
+from oneclock.study.claims import holder
 from oneclock.sweep.live import in_words, span, table, time_left
 from oneclock.sweep.study import Row, Study
 

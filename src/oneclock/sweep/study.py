@@ -2,7 +2,7 @@
 
 STUDY/
   study.json     targets, protocol, and the hash of both
-  runs/          one folder per run, see `oneclock.records`
+  runs/          one folder per run, see `oneclock.study.records`
   claim-1.json   while a sweep works on it
   torn/          run folders whose record could not be read, set aside
 """
@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from oneclock import records
-from oneclock.records import Identity, Result, Run
+from oneclock.study import records
+from oneclock.study.claims import holder
+from oneclock.study.records import Identity, Result, Run
 from oneclock.sweep import protocol as protocols
-from oneclock.sweep.claims import holder
 from oneclock.sweep.protocol import Cell, Losses, Protocol, Step
 from oneclock.sweep.targets import Command, Function, Named, Target
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from oneclock.records import Result, Run
-from oneclock.sweep.claims import HEARTBEAT, STALE, Claim, Held, touch
+from oneclock.study.claims import HEARTBEAT, STALE, Claim, Held, touch
+from oneclock.study.records import Result, Run
 from oneclock.sweep.process import Job, Message, described, ended, start
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.experiments.spec import Experiment, Text
-from oneclock.records import Identity, Result, Run, hash_of
+from oneclock.study.records import Identity, Result, Run, hash_of
 from oneclock.sweep import source
 from oneclock.sweep.protocol import Beta
 

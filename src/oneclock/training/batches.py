@@ -14,7 +14,7 @@ from oneclock.data import Batch, Task
 from oneclock.experiments.spec import Experiment, Images
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """Batches by place, each made when asked for: the evaluation batches of a task by number, or `TrainingBatches`."""
 
     def __getitem__(self, place: Any) -> Batch: ...
@@ -30,7 +30,7 @@ class TrainingBatches:
         return self.task.batch(self.seed, *place)
 
 
-def fetch(source: Source, places: Iterable[Any], device: torch.device, workers: int = 0) -> Iterator[Batch]:
+def fetch(source: BatchSource, places: Iterable[Any], device: torch.device, workers: int = 0) -> Iterator[Batch]:
     """The batches of `places` in their order, on the device; `workers` changes when they are made, not what they hold.
 
     On the CPU and without workers they are handed on as they are.

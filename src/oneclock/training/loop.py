@@ -22,7 +22,7 @@ from torch import nn
 
 from oneclock.data import Split, Task
 from oneclock.experiments.spec import Evaluation, Experiment
-from oneclock.records import Run
+from oneclock.study.records import Run
 from oneclock.training import checkpoint
 from oneclock.training.batches import TrainingBatches, fetch
 from oneclock.training.schedule import learning_rate

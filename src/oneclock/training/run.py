@@ -18,7 +18,7 @@ from torch import nn
 
 from oneclock import data, models
 from oneclock.experiments.spec import Experiment
-from oneclock.records import Identity, Result, Run
+from oneclock.study.records import Identity, Result, Run
 from oneclock.training import checkpoint
 from oneclock.training.batches import default_workers
 from oneclock.training.environment import environment

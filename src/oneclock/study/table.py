@@ -1,4 +1,4 @@
-"""The one door in: a long table, a file of one, or a study's folder of records -> a `Study` of sweeps.
+"""The one door in: a long table, a file of one, or a study's folder of records -> a `Sweeps` of sweeps.
 
     experiment  split  budget  t_es  beta  beta2  seed   and   step  val_loss  train_loss   (one row per evaluation)
                                                          or    min_val_loss  min_train_loss (one row per run)
@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oneclock import records
-from oneclock.analysis.rows import Rows
-from oneclock.analysis.study import SPLITS, Study, Sweep, Trial
+from oneclock.study import records
+from oneclock.study.columns import Rows
+from oneclock.study.sweeps import SPLITS, Sweep, Sweeps, Trial
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Study", "Sweep", "Trial", "read", "study_of"]
+__all__ = ["Sweeps", "Sweep", "Trial", "read", "sweeps_of"]
 
 _PARQUET = (".parquet", ".pq")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
 
-def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Study:
+def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Sweeps:
     """A study from a CSV or Parquet file, a study's folder, a DataFrame or a mapping of columns.
 
     >>> study = read({"experiment": ["digits"] * 2, "budget": [500] * 2, "beta": [0.9, 0.99], "min_val_loss": [1, 2]})
@@ -39,17 +39,17 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Stu
     (0.9, 0.99)
     """
     if isinstance(source, Mapping):
-        return study_of(source)
+        return sweeps_of(source)
     if not isinstance(source, str | Path):
-        return study_of(_columns(source))
+        return sweeps_of(_columns(source))
     path = Path(source)
     if path.is_dir():
-        return _study_of_records(path)
+        return _sweeps_of_records(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a CSV or Parquet file, or a study's folder")
     frame = _frame(path)
     try:
-        return study_of(_columns(frame))
+        return sweeps_of(_columns(frame))
     except ValueError as error:
         raise ValueError(f"{path.name}, {error}") from None
 
@@ -71,7 +71,7 @@ def _frame(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
 
 
-def study_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Study:
+def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Sweeps:
     """A study from the columns of a long table, all of one length. Every ValueError names the row."""
     table = Rows.checked(columns)
     order = np.lexsort((table.step, table.seed, table.beta2, table.beta, table.experiment))
@@ -90,13 +90,13 @@ def study_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()
     if not sweeps:
         raise ValueError("no experiment has a tied beta with a finite loss; there is nothing to analyse")
     sweeps.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
-    return Study(tuple(sweeps), tuple(left_out))
+    return Sweeps(tuple(sweeps), tuple(left_out))
 
 
 _RECORD = ("experiment", "split", "budget", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
 
 
-def _study_of_records(path: Path) -> Study:
+def _sweeps_of_records(path: Path) -> Sweeps:
     rows: list[tuple[Any, ...]] = []
     missing = []
     for run in records.runs_of(path):
@@ -109,7 +109,7 @@ def _study_of_records(path: Path) -> Study:
     if not rows:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
-    return study_of(dict(zip(_RECORD, zip(*rows, strict=True), strict=True)), tuple(missing))
+    return sweeps_of(dict(zip(_RECORD, zip(*rows, strict=True), strict=True)), tuple(missing))
 
 
 def _rows_of(run: records.Run) -> list[tuple[Any, ...]]:

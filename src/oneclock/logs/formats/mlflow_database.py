@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oneclock.logs import database, names
+from oneclock.logs import names
 from oneclock.logs.arguments import ARGUMENTS
-from oneclock.logs.source import Runs, Source, Wanted, number
+from oneclock.logs.formats import database
+from oneclock.logs.source import Contents, Runs, Wanted, number
 
 FORMAT = "MLflow database"
 
@@ -16,7 +17,7 @@ def sniff(path: Path) -> bool:
     return all(database.has(path, table, columns) for table, columns in tables.items())
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     with database.opened(path) as connection:
         keys = [str(row[0]) for row in connection.execute("SELECT DISTINCT key FROM metrics LIMIT 4096")]
         metric = names.choose_metric(sorted(keys), wanted.metric, path)
@@ -37,4 +38,4 @@ def load(path: Path, wanted: Wanted) -> Source:
                     run.arguments[str(key)] = value
     for run in runs.all():
         run.saw(keys)
-    return Source(FORMAT, runs.all())
+    return Contents(FORMAT, runs.all())

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from oneclock.analysis.study import SPLITS, Sweep, Trial, missing_from
 from oneclock.horizon import Curve
+from oneclock.study.sweeps import SPLITS, Sweep, Trial, missing_from
 
 _SPELLINGS = {**{split: split for split in SPLITS}, "dev": "development", "held-out": "heldout"}
 

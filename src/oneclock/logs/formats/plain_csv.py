@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from oneclock.logs import names
-from oneclock.logs.source import Runs, Source, Wanted
-from oneclock.logs.table import Table
+from oneclock.logs.formats.table import CsvTable
+from oneclock.logs.source import Contents, Runs, Wanted
 
 FORMAT = "CSV"
 _TENSORBOARD_EXPORT = ["Wall time", "Step", "Value"]
@@ -15,14 +15,14 @@ _TENSORBOARD_RESERVOIR = 1000
 
 def sniff(path: Path) -> bool:
     try:
-        table = Table.open(path)
+        table = CsvTable.open(path)
     except ValueError:
         return False
     return any(table.number(cell) is not None for cell in table.first_row)
 
 
-def load(path: Path, wanted: Wanted) -> Source:
-    table = Table.open(path)
+def load(path: Path, wanted: Wanted) -> Contents:
+    table = CsvTable.open(path)
     source = read_table(table, wanted, FORMAT)
     if table.columns == _TENSORBOARD_EXPORT and table.counted == _TENSORBOARD_RESERVOIR:
         source.warnings.append(
@@ -32,7 +32,7 @@ def load(path: Path, wanted: Wanted) -> Source:
     return source
 
 
-def read_table(table: Table, wanted: Wanted, format: str) -> Source:
+def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
     """The chosen metric over the chosen step, one run for each value of the columns that tell runs apart."""
     columns = [column for column in table.columns if column]
     step = names.choose_step(columns, wanted.step, table.path)
@@ -51,7 +51,7 @@ def read_table(table: Table, wanted: Wanted, format: str) -> Source:
             runs.of(label, label or table.path.stem).add(metric, where, value, only)
     for run in runs.all():
         run.saw(others)
-    return Source(format, runs.all(), step, names.step_candidates(columns), table.warnings())
+    return Contents(format, runs.all(), step, names.step_candidates(columns), table.warnings())
 
 
 def _is_place(column: str) -> bool:

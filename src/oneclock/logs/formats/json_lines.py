@@ -8,9 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from oneclock.logs import lines, names
+from oneclock.logs import names
 from oneclock.logs.arguments import ARGUMENTS
-from oneclock.logs.source import Found, Runs, Source, Wanted, flat, number
+from oneclock.logs.formats import lines
+from oneclock.logs.source import Contents, Found, Runs, Wanted, flat, number
 
 FORMAT = "JSON lines"
 _LOOKED_AT = 1000  # first objects that settle which key is the step
@@ -24,7 +25,7 @@ def sniff(path: Path) -> bool:
         return False
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     objects = _Objects(path)
     start = {key for value in islice(objects, _LOOKED_AT) for key, _ in flat(value)}
     step = names.choose_step(sorted(start), wanted.step, path)
@@ -35,7 +36,7 @@ def load(path: Path, wanted: Wanted) -> Source:
     return source
 
 
-def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, wanted: Wanted, format: str) -> Source:
+def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, wanted: Wanted, format: str) -> Contents:
     """Objects that each log some metrics at some step, one run for each value of the keys that tell runs apart.
 
     Without a step key the evaluations are counted. An object without its step holds arguments, or is left out.
@@ -55,7 +56,7 @@ def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, w
     for run in runs.all():
         run.arguments |= arguments
     warnings = [f"{stepless:,} entries with a loss have no {step!r} and were left out"] if stepless else []
-    return Source(format, runs.all(), step, [step] if step else [], warnings)
+    return Contents(format, runs.all(), step, [step] if step else [], warnings)
 
 
 def _add(run: Found, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> None:

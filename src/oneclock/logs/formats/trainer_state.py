@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from oneclock.logs import lines, names
-from oneclock.logs.json_lines import gather
-from oneclock.logs.source import Source, Wanted
+from oneclock.logs import names
+from oneclock.logs.formats import lines
+from oneclock.logs.formats.json_lines import gather
+from oneclock.logs.source import Contents, Wanted
 
 FORMAT = "transformers trainer_state.json"
 _LARGEST = 2**27  # bytes; it is read whole, and a state of a million logged steps stays below
@@ -23,7 +24,7 @@ def sniff(path: Path) -> bool:
     return start.lstrip().startswith("{") and '"log_history"' in start
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     states = [(_state(file), file) for file in (_states(path) if path.is_dir() else [path])]
     state, file = max(states, key=lambda pair: _whole(pair[0].get("global_step")))
     history = [entry for entry in state["log_history"] if isinstance(entry, dict)]

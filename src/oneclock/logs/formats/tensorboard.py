@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
-from oneclock.logs import event, names, tfrecord
-from oneclock.logs.source import Found, Source, Wanted
+from oneclock.logs import names
+from oneclock.logs.formats import event, tfrecord
+from oneclock.logs.source import Contents, Found, Wanted
 
 FORMAT = "TensorBoard events"
 _MOST_FILES = 4096
@@ -20,7 +21,7 @@ def sniff(path: Path) -> bool:
     return next(_event_files(path), None) is not None if path.is_dir() else _is_event_file(path)
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     """Event files of one folder are one run, merged in the order they were begun; subfolders are further runs.
 
     Folders called after a part of the data (`validation`, `loss_val`) belong to the run above them.
@@ -43,7 +44,7 @@ def load(path: Path, wanted: Wanted) -> Source:
     _hand_up_arguments(runs, metric)
     # Keras logs `epoch_loss` over epochs; everyone else logs over steps.
     step = "epoch" if metric.split("/")[-1].startswith("epoch_") else "step"
-    return Source(FORMAT, list(runs.values()), step, [step], warnings)
+    return Contents(FORMAT, list(runs.values()), step, [step], warnings)
 
 
 def _is_event_file(path: Path) -> bool:

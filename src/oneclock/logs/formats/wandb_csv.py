@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from oneclock.logs import names
-from oneclock.logs.series import Series
-from oneclock.logs.source import Found, Source, Wanted
-from oneclock.logs.table import Table
+from oneclock.logs.formats.table import CsvTable
+from oneclock.logs.gathering import Gathered
+from oneclock.logs.source import Contents, Found, Wanted
 
 FORMAT = "W&B CSV export"
 _HISTORY = 500  # points to which W&B samples a run's history
@@ -17,14 +17,14 @@ _COLUMN = re.compile(r"(?P<run>.+) - (?P<metric>[^-].*?)(?P<bound>__MIN|__MAX)?"
 
 def sniff(path: Path) -> bool:
     try:
-        columns = Table.open(path).columns
+        columns = CsvTable.open(path).columns
     except ValueError:
         return False
     return any((match := _COLUMN.fullmatch(column)) and match["bound"] for column in columns)
 
 
-def load(path: Path, wanted: Wanted) -> Source:
-    table = Table.open(path)
+def load(path: Path, wanted: Wanted) -> Contents:
+    table = CsvTable.open(path)
     places = [column for column in table.columns if not _COLUMN.fullmatch(column)]
     step = names.choose_step(places, wanted.step, path)
     step_at = None if step is None else table.columns.index(step)
@@ -45,10 +45,10 @@ def load(path: Path, wanted: Wanted) -> Source:
     for run in runs.values():
         run.saw(one for name, one in curves.values() if name == run.name)
     warnings = table.warnings() + _about_sampling({runs[index].name: points for index, points in series.items()})
-    return Source(FORMAT, list(runs.values()), step, names.step_candidates(places), warnings)
+    return Contents(FORMAT, list(runs.values()), step, names.step_candidates(places), warnings)
 
 
-def _about_sampling(runs: dict[str, Series]) -> list[str]:
+def _about_sampling(runs: dict[str, Gathered]) -> list[str]:
     sampled = [name for name, points in runs.items() if len(points) == _HISTORY and not points.evenly_spaced]
     if not sampled:
         return []

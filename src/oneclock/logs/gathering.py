@@ -16,12 +16,12 @@ LIMIT = 2**17
 _LAST_STEP = 2.0**53  # beyond it, floats no longer tell neighbouring steps apart
 
 
-class Series:
+class Gathered:
     """(step, value) in the order logged; of a step logged twice the later value counts.
 
     `sign` is -1 where higher values are better. `merged` is how many evaluations one kept point may stand for.
 
-    >>> series = Series()
+    >>> series = Gathered()
     >>> for step, value in [(100, 2.0), (300, 1.7), (200, 1.8), (200, 1.5), (-1, 9.0)]:
     ...     series.add(step, value)
     >>> series.curve()

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from oneclock.logs import lines
+from oneclock.logs.formats import lines
 from oneclock.logs.source import number
 
 _DELIMITERS = (",", ";", "\t")
 
 
 @dataclass
-class Table:
+class CsvTable:
     """A CSV file's header, and its rows as they come.
 
     `rows` yields the cells; what it had to leave out is counted in `skipped`, a row cut off at the end in `torn`.
@@ -32,7 +32,7 @@ class Table:
     _decimal_comma: bool = field(default=False, repr=False)
 
     @classmethod
-    def open(cls, path: Path) -> Table:
+    def open(cls, path: Path) -> CsvTable:
         """Read the header. Raises ValueError where there is none."""
         start = lines.head(path).splitlines()
         if not start:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from oneclock import rule
+from oneclock.advise.certainty import FEWEST, RunHorizon, run_horizon
 from oneclock.horizon import effective_horizon, mean_best_loss
-from oneclock.logs.certainty import FEWEST, RunHorizon, run_horizon
 from oneclock.logs.read import LoggedRun
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from oneclock.logs.source import Reader, Source, Wanted
+from oneclock.logs.source import Contents, Reader, Wanted
 
 _MOST_FILES = 1000
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".db", ".sqlite")
@@ -23,7 +23,7 @@ class Folder:
     def sniff(self, path: Path) -> bool:
         return path.is_dir() and next(self._logs(path), None) is not None
 
-    def load(self, path: Path, wanted: Wanted) -> Source:
+    def load(self, path: Path, wanted: Wanted) -> Contents:
         logs = list(self._logs(path))
         if len(logs) > 1:
             found = ", ".join(file.name for _, file in logs[:12])

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from oneclock.logs import lines, names
-from oneclock.logs.series import Series
-from oneclock.logs.source import MOST_RUNS, Found, Source, Wanted, number
+from oneclock.logs import names
+from oneclock.logs.formats import lines
+from oneclock.logs.gathering import Gathered
+from oneclock.logs.source import MOST_RUNS, Contents, Found, Wanted, number
 
 FORMAT = "MLflow file store"
 _MOST_FILES = 4096
@@ -18,7 +19,7 @@ def sniff(path: Path) -> bool:
     return path.is_dir() and next(_runs(path), None) is not None
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     """One run's folder, an experiment's or the whole store's; of each run only the metric's own file is read."""
     folders = sorted(islice(_runs(path), MOST_RUNS + 1))
     if len(folders) > MOST_RUNS:
@@ -33,10 +34,10 @@ def load(path: Path, wanted: Wanted) -> Source:
         if metric in files:
             bad += _add(files[metric], run.keep(metric))
         runs.append(run)
-    return Source(FORMAT, runs, warnings=[f"{bad:,} lines are no values and were left out"] if bad else [])
+    return Contents(FORMAT, runs, warnings=[f"{bad:,} lines are no values and were left out"] if bad else [])
 
 
-def _add(file: Path, series: Series) -> int:
+def _add(file: Path, series: Gathered) -> int:
     """Add the lines of a metric's file; how many were none."""
     bad = 0
     for line in lines.lines(file):

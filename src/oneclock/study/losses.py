@@ -1,4 +1,4 @@
-"""From sweeps to arrays: L(beta), gaps, error bars, the betas a rule picks. Experiments x betas, padded with NaN.
+"""From sweeps to arrays: L(beta), gaps, error bars. Experiments x betas, padded with NaN.
 
 L(beta)   = mean over seeds of each seed's minimum loss
 gap(beta) = (L(beta) - min L) / min L
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oneclock.analysis.study import Sweep, Trial
-from oneclock.rule import Fixed, Rule
+from oneclock.study.sweeps import Sweep, Trial
 
 TARGET = 1.01
 """The loss to reach, in units of min L, for the time to target."""
@@ -45,7 +44,7 @@ class Losses:
 def losses_of(sweeps: Sequence[Sweep], kind: str = "min_val_loss") -> Losses:
     """The arrays of several sweeps; `kind` is `min_val_loss` or `min_train_loss`.
 
-    >>> from oneclock.analysis.table import read
+    >>> from oneclock.study.table import read
     >>> study = read({"experiment": "aaa", "budget": [9] * 3, "beta": [0, 0.9, 0.9], "seed": [1, 1, 2],
     ...               "min_val_loss": [4, 1, 3]})
     >>> losses_of(study.sweeps).loss
@@ -79,70 +78,6 @@ def relative_gaps(loss: np.ndarray) -> np.ndarray:
     return (loss - best) / best
 
 
-def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
-    """For n x ... betas, the index of the nearest value of each experiment's n x m grid; a tie goes to the smaller.
-
-    Plain distance, as `rule.nearest_beta`. Grids ascend and are padded with NaN.
-
-    >>> project(np.array([[0.95, 0.5]]), np.array([[0.0, 0.9, 0.99, np.nan]]))
-    array([[2, 1]])
-    """
-    if betas.ndim == 1:  # few: the distances to all
-        return np.argmin(np.abs(np.where(np.isnan(grids), np.inf, grids) - betas[:, None]), axis=1)
-    index = np.zeros(betas.shape, dtype=np.intp)
-    kinds, member = np.unique(np.where(np.isnan(grids), np.inf, grids), axis=0, return_inverse=True)
-    for kind, padded in enumerate(kinds):
-        rows = np.flatnonzero(member.reshape(-1) == kind)
-        grid = padded[np.isfinite(padded)]
-        if len(grid) > 1:
-            index[rows] = _nearest(betas[rows], grid)
-    return index
-
-
-def _nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """From the first grid value that is not below, down as long as the next is no farther."""
-    index = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)
-    while True:
-        down = (index > 0) & (np.abs(grid[index - 1] - values) <= np.abs(grid[index] - values))
-        if not down.any():
-            return index
-        index = index - down
-
-
-def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:
-    """The rule's beta for each horizon, before projection; NaN where it has none.
-
-    >>> from oneclock.rule import Refresh
-    >>> rule_betas(Refresh(), [20_000, 500])
-    array([0.95,  nan])
-    """
-    known = {horizon: _beta_or_nan(rule, horizon) for horizon in set(horizons)}
-    return np.array([known[horizon] for horizon in horizons])
-
-
-def picks(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.ndarray:
-    """The index of the swept beta that the rule picks in each experiment, -1 where the rule has no beta.
-
-    A fixed beta is that very beta: it is not projected, and has no answer where it was not swept.
-
-    >>> from oneclock.rule import Fixed, Refresh
-    >>> grids = np.array([[0.0, 0.9, 0.99], [0.0, 0.95, 0.99]])
-    >>> picks(Fixed(0.95), [20_000] * 2, grids), picks(Refresh(), [20_000] * 2, grids)
-    (array([-1,  1]), array([2, 1]))
-    """
-    betas = rule_betas(rule, horizons)
-    if isinstance(rule, Fixed):
-        same = grids == betas[:, None]
-        return np.where(same.any(axis=1), same.argmax(axis=1), -1)
-    return np.where(np.isnan(betas), -1, project(np.nan_to_num(betas), grids))
-
-
-def at(values: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """values[..., i, index[i]]: what each experiment has at its pick, NaN where the pick is -1."""
-    taken = np.take_along_axis(values, np.maximum(index, 0).reshape((1,) * (values.ndim - 2) + (-1, 1)), axis=-1)
-    return np.where(index < 0, np.nan, taken[..., 0])
-
-
 def error_bars(minima: Sequence[float]) -> tuple[float, float] | None:
     """One-sided root-mean-square deviations (below, above) from the seed mean; None with one seed.
 
@@ -171,13 +106,6 @@ def time_to_target(trials: Sequence[Trial], target: float) -> list[float] | None
 def _minima(trials: Sequence[Trial], beta: float, kind: str) -> list[float]:
     values = (getattr(trial, kind) for trial in trials if trial.beta == beta)
     return [math.nan if value is None else value for value in values]
-
-
-def _beta_or_nan(rule: Rule, horizon: float) -> float:
-    try:
-        return rule(horizon)
-    except ValueError:
-        return math.nan
 
 
 def _refuse_negative(sweeps: Sequence[Sweep], loss: np.ndarray) -> None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from oneclock.logs import lines
-from oneclock.logs.plain_csv import read_table
-from oneclock.logs.source import MOST_RUNS, Source, Wanted, number
-from oneclock.logs.table import Table
+from oneclock.logs.formats import lines
+from oneclock.logs.formats.plain_csv import read_table
+from oneclock.logs.formats.table import CsvTable
+from oneclock.logs.source import MOST_RUNS, Contents, Wanted, number
 
 FORMAT = "Lightning CSVLogger"
 
@@ -18,13 +18,13 @@ def sniff(path: Path) -> bool:
     return next(_versions(path), None) is not None
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     """One version's folder or file, or the folder of several versions: a run each."""
-    together: Source | None = None
+    together: Contents | None = None
     for number_of, file in enumerate(sorted(_versions(path))):
         if number_of >= MOST_RUNS:
             raise ValueError(f"{path} holds more than {MOST_RUNS} versions; name the folder of one")
-        source = read_table(Table.open(file), wanted, FORMAT)
+        source = read_table(CsvTable.open(file), wanted, FORMAT)
         for run in source.runs:
             run.name = file.parent.name
             run.arguments |= dict(_hparams(file.parent / "hparams.yaml"))
@@ -49,7 +49,7 @@ def _is_metrics(path: Path) -> bool:
     if not (path.parent / "hparams.yaml").is_file():
         return False
     try:
-        columns = Table.open(path).columns
+        columns = CsvTable.open(path).columns
     except ValueError:
         return False
     return "epoch" in columns and "step" in columns

@@ -44,7 +44,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Study:
+class Sweeps:
     """Sweeps, development first, each in the order of their names; `missing` says in words what was left out."""
 
     sweeps: tuple[Sweep, ...]

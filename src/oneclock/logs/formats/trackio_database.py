@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from oneclock.logs import database
-from oneclock.logs.source import Runs, Source, Wanted, flat, number
+from oneclock.logs.formats import database
+from oneclock.logs.source import Contents, Runs, Wanted, flat, number
 
 FORMAT = "Trackio database"
 
@@ -16,7 +16,7 @@ def sniff(path: Path) -> bool:
     return database.has(path, "metrics", {"run_name", "step", "metrics"})
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     runs, bad = Runs(path), 0
     # Earlier versions told runs apart by name alone.
     run_id = "run_id" if database.has(path, "metrics", {"run_id"}) else "run_name"
@@ -36,7 +36,7 @@ def load(path: Path, wanted: Wanted) -> Source:
             for key, text in connection.execute(f"SELECT {run_id}, config FROM configs"):
                 if known := runs.known(key):
                     known.arguments |= dict(flat(_object(text) or {}))
-    return Source(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
+    return Contents(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
 
 
 def _object(text: object) -> dict[str, Any] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oneclock.logs.source import Found, Source, Wanted
-from oneclock.records import Run, read_json
+from oneclock.logs.source import Contents, Found, Wanted
+from oneclock.study.records import Run, read_json
 
 FORMAT = "oneclock record"
 _LARGEST = 2**26  # bytes of a curve, which is read whole
@@ -18,7 +18,7 @@ def sniff(path: Path) -> bool:
     return any(_is_record(header) for pattern in _HEADERS for header in folder.glob(pattern))
 
 
-def load(path: Path, wanted: Wanted) -> Source:
+def load(path: Path, wanted: Wanted) -> Contents:
     folder = path.parent if path.name in _FILES else path
     runs = []
     for run in _runs(folder):
@@ -34,7 +34,7 @@ def load(path: Path, wanted: Wanted) -> Source:
                 if loss is not None:
                     found.add(metric, point.step, loss, wanted)
         runs.append(found)
-    return Source(FORMAT, runs)
+    return Contents(FORMAT, runs)
 
 
 def _runs(folder: Path) -> list[Run]:
