@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from oneclock.optim import BalancedAdam, BalancedAdamW, RefreshScheduler, decay_groups
     from oneclock.rule import (
         GRID,
+        beta_for,
         choose,
         memory_horizon,
         nearest_beta,
@@ -32,6 +33,7 @@ __all__ = [
     "BalancedAdamW",
     "Curve",
     "RefreshScheduler",
+    "beta_for",
     "choose",
     "decay_groups",
     "early_stop",

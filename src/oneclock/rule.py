@@ -148,7 +148,7 @@ def planned_steps(
 
 @runtime_checkable
 class Rule(Protocol):
-    """A way to choose beta: horizon in, beta out. `Refresh`, `Fixed` and `Power` are rules."""
+    """A way to choose beta: horizon in, beta out. `Refresh`, `Fixed`, `Power` and `Bent` are rules."""
 
     @property
     def name(self) -> str:
@@ -242,16 +242,89 @@ class Power:
         return _below_one(1 - rate, horizon)
 
 
-def rule_from(text: str) -> Rule:
-    """A rule as one types it: refresh:R0, fixed:BETA or power:C,ALPHA[,T0].
+@dataclass(frozen=True)
+class Bent:
+    """The refresh rule from `knee` steps on; below, 1 - beta = (R0 / knee) * (knee / T) ** alpha, and never above 1.
 
-    >>> rule_from("power:0.05,0.6")
-    Power(c=0.05, alpha=0.6, t0=10000)
+    It is continuous and monotone for alpha in [0, 1], and has a beta for every horizon: alpha = 0 keeps the beta of the
+    knee below it, alpha = 1 is the refresh rule itself.
+
+    >>> Bent(knee=6_000, alpha=0.0)(12_000) == Refresh()(12_000), round(Bent(knee=6_000, alpha=0.0)(100), 4)
+    (True, 0.8333)
     """
-    kinds: dict[str, tuple[type[Refresh | Fixed | Power], tuple[int, ...]]] = {
+
+    knee: float
+    alpha: float
+    refreshes: float = REFRESHES
+
+    def __post_init__(self) -> None:
+        _positive(self.knee, "knee")
+        _positive(self.refreshes, "refreshes")
+        if not (_is_number(self.alpha) and 0 <= self.alpha <= 1):
+            raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha!r}")
+        if self.knee <= self.refreshes:
+            raise ValueError(f"the knee must exceed {self.refreshes:g} refreshes, got {self.knee:g}")
+
+    @property
+    def name(self) -> str:
+        return f"Bent knee={self.knee:g} alpha={self.alpha:g}"
+
+    def rate(self, horizon: Any) -> Any:
+        above = self.refreshes / horizon
+        below = self.refreshes / self.knee * (self.knee / horizon) ** self.alpha
+        if _is_number(horizon):
+            return above if horizon >= self.knee else min(below, 1.0)
+        return above * (horizon >= self.knee) + below.clip(max=1.0) * (horizon < self.knee)
+
+    def __call__(self, horizon: float) -> float:
+        return _below_one(1 - self.rate(_positive(horizon, "horizon")), horizon)
+
+
+RECOMMENDED: Rule = Bent(knee=CALIBRATED[0], alpha=0.0)
+"""What every surface uses when nobody chooses. The paper's rule where its evidence lies, and below that no memory
+shorter than it has at 6,000 steps, until a study says better."""
+
+
+def beta_for(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> float:
+    """The beta for a useful training time of `horizon` steps: the one answer of every surface.
+
+    By default the recommendation, which has an answer from one step on. `rule` is "paper", "recommended", another rule
+    as `rule_from` takes it, or a rule value; `refreshes` asks for the paper's rule with that refresh count.
+
+    >>> beta_for(20_000), round(beta_for(1_200), 4), beta_for(2_000, rule="paper"), beta_for(2_000, refreshes=300)
+    (0.95, 0.8333, 0.5, 0.85)
+    """
+    return chosen_rule(rule, refreshes)(horizon)
+
+
+def chosen_rule(rule: Rule | str | None = None, refreshes: float | None = None) -> Rule:
+    """The rule that a person's words mean, the recommendation where there are none.
+
+    >>> chosen_rule(refreshes=300), chosen_rule("paper")
+    (Refresh(refreshes=300), Refresh(refreshes=1000))
+    """
+    if rule is not None and refreshes is not None:
+        raise ValueError("give a rule or a refresh count, not both: refreshes=N is the paper's rule with N refreshes")
+    if refreshes is not None:
+        return Refresh(refreshes)
+    if rule is None:
+        return RECOMMENDED
+    return rule_from(rule) if isinstance(rule, str) else rule
+
+
+def rule_from(text: str) -> Rule:
+    """A rule as one types it: recommended, paper, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or bent:KNEE,ALPHA.
+
+    >>> rule_from("power:0.05,0.6"), rule_from("paper")
+    (Power(c=0.05, alpha=0.6, t0=10000), Refresh(refreshes=1000))
+    """
+    if text in ("recommended", "paper"):
+        return RECOMMENDED if text == "recommended" else Refresh()
+    kinds: dict[str, tuple[type[Refresh | Fixed | Power | Bent], tuple[int, ...]]] = {
         "refresh": (Refresh, (1,)),
         "fixed": (Fixed, (1,)),
         "power": (Power, (2, 3)),
+        "bent": (Bent, (2,)),
     }
     kind, _, rest = text.partition(":")
     try:
@@ -260,7 +333,8 @@ def rule_from(text: str) -> Rule:
         if len(numbers) not in counts:
             raise KeyError
     except (KeyError, ValueError):
-        raise ValueError(f"a rule is refresh:R0, fixed:BETA or power:C,ALPHA[,T0], got {text!r}") from None
+        known = "recommended, paper, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or bent:KNEE,ALPHA"
+        raise ValueError(f"a rule is {known}, got {text!r}") from None
     return make(*numbers)
 
 
