@@ -146,6 +146,41 @@ def planned_steps(
     return steps_from_epochs(epochs, samples, batch_size, accumulate, drop_last)
 
 
+def checked_beta(beta: float) -> float:
+    """`beta` itself if it lies in [0, 1), else a ValueError that says so."""
+    if not _is_number(beta) or not 0 <= beta < 1:
+        raise ValueError(f"beta must be a number in [0, 1), got {beta!r}; usual values are 0.9 to 0.999")
+    return float(beta)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _tidy(value: float) -> float:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _positive(value: float, name: str) -> float:
+    if not _is_number(value) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    if value > 1e300:
+        raise ValueError(f"{name} is too large to compute with; give it in steps, below 1e300")
+    return value if isinstance(value, int) else float(value)
+
+
+def _whole(value: int, name: str) -> int:
+    if _positive(value, name) != int(value):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def _below_one(beta: float, horizon: float) -> float:
+    if beta >= 1:
+        raise ValueError(f"at {horizon:g} steps beta rounds to 1 in floating point; give a shorter horizon")
+    return beta
+
+
 @runtime_checkable
 class Rule(Protocol):
     """A way to choose beta: horizon in, beta out. `Refresh`, `Fixed`, `Power` and `Bent` are rules."""
@@ -395,38 +430,3 @@ def choose(horizon: float, refreshes: float = REFRESHES) -> Choice:
         calibrated=inside and refreshes == REFRESHES,
         notes=tuple(notes),
     )
-
-
-def checked_beta(beta: float) -> float:
-    """`beta` itself if it lies in [0, 1), else a ValueError that says so."""
-    if not _is_number(beta) or not 0 <= beta < 1:
-        raise ValueError(f"beta must be a number in [0, 1), got {beta!r}; usual values are 0.9 to 0.999")
-    return float(beta)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _tidy(value: float) -> float:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _positive(value: float, name: str) -> float:
-    if not _is_number(value) or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    if value > 1e300:
-        raise ValueError(f"{name} is too large to compute with; give it in steps, below 1e300")
-    return value if isinstance(value, int) else float(value)
-
-
-def _whole(value: int, name: str) -> int:
-    if _positive(value, name) != int(value):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
-    return int(value)
-
-
-def _below_one(beta: float, horizon: float) -> float:
-    if beta >= 1:
-        raise ValueError(f"at {horizon:g} steps beta rounds to 1 in floating point; give a shorter horizon")
-    return beta
