@@ -3,6 +3,7 @@
 import math
 
 import numpy
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,8 +53,30 @@ def test_a_rule_as_one_types_it(made):
 
 @pytest.mark.parametrize("text", ["", "power", "power:1", "power:a,b", "refresh:1,2", "sqrt:2", "fixed:"])
 def test_what_is_no_rule_is_refused_in_one_line(text):
-    with pytest.raises(ValueError, match=r"a rule is refresh:R0, fixed:BETA or power:C,ALPHA\[,T0\], got "):
+    with pytest.raises(ValueError, match=r"a rule is recommended, paper, refresh:R0, fixed:BETA, .*, got "):
         rule.rule_from(text)
+
+
+@pytest.mark.parametrize("made", [rule.RECOMMENDED, rule.Bent(20_000, 0.5), rule.Bent(6_000, 0.2)])
+def test_a_bent_rule_answers_every_length_without_a_cliff_and_is_the_papers_from_its_knee_on(made):
+    lengths = sorted({*range(1, 3_000, 7), *range(3_000, 60_000, 501), made.knee, 10**6, 10**9})
+    betas = [made(length) for length in lengths]
+    assert all(0 <= beta < 1 for beta in betas)
+    assert betas == sorted(betas)
+    assert made(made.knee * (1 - 1e-9)) == pytest.approx(made(made.knee), abs=1e-9)
+    assert [made(length) for length in lengths if length >= made.knee] == [
+        rule.refresh_beta(length) for length in lengths if length >= made.knee
+    ]
+    assert list(1 - made.rate(np.array(lengths, float))) == pytest.approx(betas)
+
+
+def test_what_is_recommended_is_the_one_answer_until_somebody_chooses():
+    assert rule.beta_for(20_000) == rule.RECOMMENDED(20_000) == rule.beta_for(20_000, rule="recommended")
+    assert rule.beta_for(1_200) >= rule.refresh_beta(rule.CALIBRATED[0])
+    assert rule.beta_for(2_000, rule="paper") == rule.beta_for(2_000, refreshes=1000) == 0.5
+    assert rule.beta_for(2_000, rule=rule.Fixed(0.9)) == rule.beta_for(2_000, rule="fixed:0.9") == 0.9
+    with pytest.raises(ValueError, match="give a rule or a refresh count, not both"):
+        rule.beta_for(2_000, rule="paper", refreshes=300)
 
 
 def test_a_tie_goes_to_the_smaller_beta():
