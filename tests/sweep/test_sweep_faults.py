@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from oneclock.sweep import Study, run_sweep
+from oneclock.study.folder import Study
+from oneclock.sweep import Plan, run_sweep
 
 HERE = Path(__file__).parent
 TARGET = f"{HERE}/sweep_target.py"
@@ -42,7 +43,7 @@ def test_every_trouble_ends_as_a_clear_status(tmp_path):
 
     # failed runs are final until asked for again; then they are tried again, and the others are left alone
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("study/runs/*/*/result.json")}
-    assert Study.read(study.path).forget_failed() == 6
+    assert Study.open(study.path).forget_failed() == 6
     again = run_sweep(
         f"{TARGET}:train", 100, tmp_path / "other", name="x", betas=[0.9], seeds=[1], in_process=True, quiet=True
     )
@@ -74,7 +75,7 @@ def test_a_torn_record_is_set_aside_and_run_anew(tmp_path, torn, capfd):
     whole = sweep().rows()
     path = tmp_path / "s" / "runs" / "sweep_target.train" / "beta-0.9-seed-1" / torn
     path.write_bytes(path.read_bytes()[:30].replace(b"\n", b" ") + b"\n")
-    assert [row.state for row in Study.read(tmp_path / "s").rows()] == (
+    assert [row.state for row in Study.open(tmp_path / "s").rows()] == (
         ["finished", "finished"] if torn == "curve.jsonl" else ["finished", "torn"]
     )
     assert [(row.state, row.best_loss) for row in sweep().rows()] == [(row.state, row.best_loss) for row in whole]
@@ -99,7 +100,7 @@ def test_a_full_disk_is_told_and_the_sweep_goes_on_once_there_is_room(tmp_path):
         subprocess.run([sys.executable, "-m", "oneclock", "retry", disk / "s", "--failed"], check=False)
         then = subprocess.run(line, capture_output=True, text=True, check=False)
         assert then.returncode == 0, then.stdout + then.stderr
-        assert [row.state for row in Study.read(disk / "s").rows()] == ["finished", "finished"]
+        assert [row.state for row in Study.open(disk / "s").rows()] == ["finished", "finished"]
     finally:
         subprocess.run(["umount", disk], check=True)
 
@@ -118,7 +119,7 @@ def test_a_study_is_extended_and_keeps_its_runs(tmp_path):
         (beta, seed) for beta in (0.5, 0.9, 0.99) for seed in (1, 2)
     ]
     assert {path: path.read_bytes() for path in before} == before
-    assert Study.read(tmp_path / "s").described == wider.described
+    assert Plan.read(tmp_path / "s").described == wider.described
     with pytest.raises(ValueError, match=r"extending adds to it, and this would leave out beta 0.99, seed 2$"):
         sweep([0.5, 0.9], [1], extend=True)
     with pytest.raises(ValueError, match="the same settings to continue it, or another folder"):

@@ -11,7 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from oneclock.sweep.study import Row, Study
+from oneclock.study.folder import Row
+from oneclock.sweep.plan import Plan
 
 COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed": "red", "torn": "red"}
 
@@ -19,8 +20,8 @@ COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed
 class Display:
     """Shows a sweep as it goes; `quiet` shows nothing."""
 
-    def __init__(self, study: Study, workers: int = 1, dashboard: str | None = None, quiet: bool = False) -> None:
-        self._study, self._workers, self._dashboard = study, workers, dashboard
+    def __init__(self, plan: Plan, workers: int = 1, dashboard: str | None = None, quiet: bool = False) -> None:
+        self._plan, self._workers, self._dashboard = plan, workers, dashboard
         self._console = Console(quiet=quiet)
         live = not quiet and (self._console.is_terminal or self._console.is_jupyter)
         self._live = Live(console=self._console, refresh_per_second=4, transient=False) if live else None
@@ -45,7 +46,7 @@ class Display:
     def update(self) -> None:
         """Draw the table anew."""
         if self._live:
-            rows = self._study.rows()
+            rows = self._plan.rows()
             foot = [f"dashboard {self._dashboard}"] if self._dashboard else []
             most = max(self._console.height - 4, 8)
             self._live.update(Group(table(rows, most), *map(Text, [self._summary(rows), *foot])))
@@ -53,11 +54,11 @@ class Display:
     def ended(self, row: Row) -> None:
         """Tell that a run has ended."""
         if self._live is None:
-            self.say(f"{in_words(row)}  [{self._summary(self._study.rows())}]")
+            self.say(f"{in_words(row)}  [{self._summary(self._plan.rows())}]")
 
     def _summary(self, rows: Sequence[Row]) -> str:
         done = sum(row.state in ("finished", "diverged", "failed") for row in rows)
-        left = {target.name: self._study.step(target).at_most for target in self._study.targets}
+        left = {target.name: self._plan.step(target).at_most for target in self._plan.targets}
         seconds = time_left(rows, left, self._workers)
         tail = f", about {span(seconds)} left" if seconds else ""
         return f"{done} of at most {done + sum(left.values())} runs{tail}"
@@ -82,8 +83,9 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
 
 
 def label(row: Row) -> str:
-    """What a run is called: experiment, beta and seed."""
-    return f"{row.experiment} beta {beta_of(row)} seed {row.seed}"
+    """What a run is called: experiment, beta, rate where it was swept, and seed."""
+    rate = "" if row.rate is None else f" rate {row.rate:g}"
+    return f"{row.experiment} beta {beta_of(row)}{rate} seed {row.seed}"
 
 
 def beta_of(row: Row) -> str:

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oneclock.study.claims import Claim, Held
-from oneclock.study.records import Identity, Result
-from oneclock.sweep.protocol import Beta
+from oneclock.study.identity import Identity
+from oneclock.study.records import Result
+from oneclock.sweep.protocol import Cell
 from oneclock.sweep.targets import Target
 
 Message = tuple[str, Any]
@@ -43,8 +44,7 @@ class Job:
 
     path: str
     target: Target
-    beta: Beta
-    seed: int
+    cell: Cell
     claim: str
     folder: str
     search: tuple[str, ...]
@@ -55,7 +55,7 @@ class Job:
 
     @property
     def identity(self) -> Identity:
-        return self.target.identity(self.beta, self.seed)
+        return self.target.identity(self.cell)
 
 
 class Server:
@@ -240,7 +240,7 @@ def execute(job: Job) -> Message:
         return "busy", str(error)
     with claim:
         result = ended(path)
-        return "result", result if result is not None else job.target.execute(path, job.beta, job.seed)
+        return "result", result if result is not None else job.target.execute(path, job.cell)
 
 
 def ended(path: Path) -> Result | None:

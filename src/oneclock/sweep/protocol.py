@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from oneclock import rule
+from oneclock.study.identity import Beta
 
-Beta = float | tuple[float, float]
+SEEDS = (1, 2, 3)
+"""The seeds of a target that does not say its own."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a protocol: a tied beta (or an untied pair, a baseline arm) and a seed."""
+    """One run of a protocol: a tied beta (or an untied pair, a baseline arm), a seed, and a rate where it is swept."""
 
     beta: Beta
     seed: int
+    rate: float | None = None
 
 
 Losses = Mapping[Cell, float]
@@ -42,14 +45,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Grid:
-    """Every beta with every seed."""
+    """Every beta with every seed, at every rate where rates are given.
+
+    In all protocols `seeds` left empty are the target's own, and `arms` are untied pairs beside the sweep.
+    """
 
     betas: tuple[float, ...] = rule.GRID
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = ()
     arms: tuple[tuple[float, float], ...] = ()
+    rates: tuple[float, ...] = ()
 
     def step(self, losses: Losses, budget: int) -> Step:
-        cells = [Cell(beta, seed) for seed in self.seeds for beta in self.betas]
+        rates = self.rates or (None,)
+        cells = [Cell(beta, seed, rate) for seed in self.seeds for rate in rates for beta in self.betas]
         return _remaining(cells, losses, 0, f"all {len(cells)} runs of the grid have ended")
 
 
@@ -61,7 +69,7 @@ class Paper:
     """
 
     betas: tuple[float, ...] = rule.GRID
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = ()
     second: Literal["top_k", "window"] = "top_k"
     keep: int = 5
     arms: tuple[tuple[float, float], ...] = ()
@@ -94,16 +102,13 @@ class Adaptive:
     """
 
     betas: tuple[float, ...] = rule.GRID
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = ()
     max_runs: int = 10
     arms: tuple[tuple[float, float], ...] = ()
 
     def start(self, budget: int) -> float:
-        """Where the climb begins: the rule's beta for `budget` steps, or the middle where the rule has none."""
-        refreshes = rule.REFRESHES if budget >= rule.CALIBRATED[0] else rule.SHORT_REFRESHES
-        if budget <= refreshes:
-            return sorted(self.betas)[len(self.betas) // 2]
-        return rule.nearest_beta(rule.refresh_beta(budget, refreshes), self.betas)
+        """Where the climb begins: the beta that is recommended for `budget` steps."""
+        return rule.nearest_beta(rule.beta_for(budget), self.betas)
 
     def step(self, losses: Losses, budget: int) -> Step:
         tied = {cell: loss for cell, loss in losses.items() if isinstance(cell.beta, float)}
@@ -152,30 +157,14 @@ def next_step(protocol: Protocol, losses: Losses, budget: int) -> Step:
     >>> [cell.beta for cell in next_step(Adaptive(), {}, budget=20_000).runs]
     [0.9, 0.94377, 0.96838]
     """
-    arms = [Cell(arm, seed) for arm in protocol.arms for seed in protocol.seeds]
+    protocol = protocol if protocol.seeds else replace(protocol, seeds=SEEDS)
+    rates = (protocol.rates if isinstance(protocol, Grid) else ()) or (None,)
+    arms = [Cell(arm, seed, rate) for arm in protocol.arms for rate in rates for seed in protocol.seeds]
     waiting = tuple(cell for cell in arms if cell not in losses)
     step = protocol.step(losses, budget)
     if not waiting:
         return step
     return Step(waiting + step.runs, len(waiting) + step.at_most)
-
-
-def choice(losses: Losses) -> float | None:
-    """The tied beta with the smallest mean loss among those with the most seeds; None where no loss is finite.
-
-    A beta that only the first seed has seen is not compared with the mean of three: it would win by luck.
-
-    >>> choice({Cell(0.9, 1): 2.0, Cell(0.9, 2): 2.2, Cell(0.99, 1): 2.1, Cell(0.99, 2): 2.0, Cell(0.5, 1): 1.9})
-    0.99
-    """
-    seeds: dict[float, list[float]] = {}
-    for cell, loss in losses.items():
-        if isinstance(cell.beta, float) and not math.isnan(loss):
-            seeds.setdefault(cell.beta, []).append(loss)
-    means = {beta: _mean(values) for beta, values in seeds.items() if math.isfinite(_mean(values))}
-    most = max((len(seeds[beta]) for beta in means), default=0)
-    ranked = _ranked({beta: mean for beta, mean in means.items() if len(seeds[beta]) == most})
-    return ranked[0] if ranked else None
 
 
 def settled(losses: Sequence[Sequence[float]]) -> bool:
@@ -209,14 +198,17 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
         raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(known)}")
     if "arms" in values:
         values["arms"] = tuple((rule.checked_beta(one), rule.checked_beta(two)) for one, two in values["arms"])
-    for name in {"betas", "seeds"} & set(values):
+    for name in {"betas", "seeds", "rates"} & set(values):
         values[name] = tuple(values[name])
     protocol = KINDS[kind](**values)
-    if not protocol.betas or not protocol.seeds:
+    if not protocol.betas or values.get("seeds") == ():
         raise ValueError("a protocol needs at least one beta and one seed")
-    for name in ("betas", "seeds", "arms"):
-        if len(set(getattr(protocol, name))) != len(getattr(protocol, name)):
-            raise ValueError(f"{name} holds a value twice: {getattr(protocol, name)}")
+    for name in ("betas", "seeds", "arms", "rates"):
+        given = getattr(protocol, name, ())
+        if len(set(given)) != len(given):
+            raise ValueError(f"{name} holds a value twice: {given}")
+    if not all(0 < rate < math.inf for rate in getattr(protocol, "rates", ())):
+        raise ValueError(f"rates are finite numbers above 0, got {getattr(protocol, 'rates', ())}")
     _check_counts(protocol)
     return KINDS[kind](**values | {"betas": tuple(rule.checked_beta(beta) for beta in protocol.betas)})
 
@@ -228,7 +220,23 @@ def as_data(protocol: Protocol) -> dict[str, Any]:
     True
     """
     kind = next(name for name, cls in KINDS.items() if isinstance(protocol, cls))
-    return {"kind": kind, **asdict(protocol)}
+    unset = ("seeds", "rates")  # left out where they are left open
+    return {"kind": kind} | {name: value for name, value in asdict(protocol).items() if value or name not in unset}
+
+
+def joined(before: Mapping[str, Any], protocol: Protocol) -> Protocol:
+    """The protocol with the betas, seeds, arms and rates that a study had `before`, as data, besides its own.
+
+    >>> joined(as_data(Grid(betas=(0.9,))), Grid(betas=(0.992,))).betas
+    (0.9, 0.992)
+    """
+    more: dict[str, Any] = {}
+    for name in {"betas", "seeds", "arms", "rates"} & set(asdict(protocol)):
+        had = [tuple(one) if isinstance(one, list) else one for one in before.get(name) or ()]
+        if had:
+            own = () if name == "betas" and protocol.betas == rule.GRID else getattr(protocol, name)
+            more[name] = tuple(sorted({*had, *own}))
+    return replace(protocol, **more)
 
 
 def _check_counts(protocol: Protocol) -> None:
