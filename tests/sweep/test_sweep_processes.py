@@ -177,7 +177,7 @@ def test_a_lambda_and_a_study_of_two_targets(tmp_path):
     study = run_sweep(
         [one, two], 10, tmp_path / "s", betas=[0.5, 0.9, 0.99], seeds=[1, 2], arms=[(0.9, 0.999)], jobs=1, quiet=True
     )
-    names = [target.name for target in study.targets]
+    names = study.experiments
     assert [study.choice(name) for name in names] == [0.9, 0.99]
     table = study.table()
     assert len(table) == 2 * (3 + 3 + 2)

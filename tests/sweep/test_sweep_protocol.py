@@ -153,7 +153,7 @@ def test_what_is_added_to_a_study_joins_what_it_had():
 
 
 def test_rates_cross_the_betas_and_the_arms():
-    losses, _ = played(Grid(betas=(0.5, 0.9), seeds=(1, 2), arms=((0.9, 0.999),), rates=(0.3, 1.0)), bowl)
+    losses, _ = played(Grid(betas=(0.5, 0.9), seeds=(1, 2), arms=((0.9, 0.999),), rates=(0.3, 1.0)), lambda cell: 1.0)
     assert len(losses) == (2 + 1) * 2 * 2
     assert {cell.rate for cell in losses} == {0.3, 1.0}
 

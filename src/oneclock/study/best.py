@@ -105,7 +105,7 @@ class _Paired:
         self.seeds = {beta: [seed for b, seed, _ in self.runs if b == beta] for beta in self.betas}
         self.near: list[float] = self.betas
         self.level: dict[float, float] = {}
-        for _ in range(2):  # first by all betas, then by the best few alone: far betas are noisier
+        for _ in range(2 if self.betas else 0):  # first by all betas, then by the best few alone: far betas are noisier
             self.level = self._levels(self._lifts()[0])
             self.near = sorted(sorted(self.betas, key=lambda beta: (self.level[beta], beta))[:NEAR])
 

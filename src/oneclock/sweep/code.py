@@ -44,7 +44,10 @@ def of_callable(function: Callable[..., Any]) -> Fingerprint:
     False
     """
     found: dict[str, str] = {}
-    _callable(function, found, set())
+    if isinstance(function, FunctionType):
+        _function(function, found, {id(function)})
+    else:
+        _callable(function, found, set())
     return dict(sorted(found.items()))
 
 
@@ -138,7 +141,8 @@ def _callable(function: Any, found: dict[str, str], seen: set[int]) -> None:
             for value in vars(function).values():
                 _callable(getattr(value, "__func__", value), found, seen)
     elif isinstance(function, FunctionType):
-        _function(function, found, seen)
+        if function.__module__ == "__main__" or _own_file(sys.modules.get(function.__module__)) is not None:
+            _function(function, found, seen)  # else it is installed, and its version in the record
     elif callable(function) and not isinstance(function, type(len)):
         inner = getattr(function, "func", None) or vars(type(function)).get("__call__")
         found[type(function).__qualname__] = _hash(_plain(getattr(function, "__dict__", None)))
@@ -147,14 +151,10 @@ def _callable(function: Any, found: dict[str, str], seen: set[int]) -> None:
 
 
 def _function(function: FunctionType, found: dict[str, str], seen: set[int]) -> None:
-    module = sys.modules.get(function.__module__ or "")
-    file = _own_file(module)
-    if file is None and module is not None and function.__module__ != "__main__":
-        return  # installed: its version is in the record
     cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     values = {name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__}
     held = [function.__defaults__, function.__kwdefaults__, cells, {name: _plain(one) for name, one in values.items()}]
-    found[function.__qualname__] = _hash(f"{_code(function.__code__)}{_plain(held)}")
+    found[function.__qualname__] = _hash(f"{_code(function.__code__, function.__doc__)}{_plain(held)}")
     for value in (*values.values(), *cells):
         if callable(value) or isinstance(value, ModuleType):
             _callable(value, found, seen)
@@ -171,10 +171,10 @@ def _own_file(module: ModuleType | None) -> Path | None:
     return None if any(path.is_relative_to(one) for one in [*installed, ours]) else path
 
 
-def _code(code: CodeType) -> str:
-    """A code object as text: instructions, names, constants, and what is nested in it."""
+def _code(code: CodeType, docstring: str | None = None) -> str:
+    """A code object as text: instructions, names, constants but the docstring, and what is nested in it."""
     constants = [_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
-    if code.co_consts and isinstance(code.co_consts[0], str):  # a docstring, or a constant that costs nothing to skip
+    if constants and docstring is not None and code.co_consts[0] == docstring:
         constants[0] = ""
     return _hash(f"{code.co_code.hex()}{code.co_names}{code.co_varnames}{constants}")
 
