@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -179,12 +180,10 @@ def _drive(plan: Plan, where: Where, engine: Engine, claim: Claim, display: Disp
     while True:
         if claim.lost:
             raise ValueError(f"another sweep has taken over {plan.path}: this one was not seen alive for too long")
-        for target in plan.targets:
-            for cell in plan.step(target).runs:
-                path = plan.place(target, cell)
-                if path not in flying:
-                    flying[path] = target, cell
-                    engine.submit(_job(path, target, cell, claim, where, modules))
+        for target, cell in _next(plan, engine.workers + 1, flying):  # one waits, so that no worker does
+            path = plan.place(target, cell)
+            flying[path] = target, cell
+            engine.submit(_job(path, target, cell, claim, where, modules))
         if not flying:
             return
         display.update()
@@ -193,6 +192,13 @@ def _drive(plan: Plan, where: Where, engine: Engine, claim: Claim, display: Disp
             if end.result is not None:
                 plan.remember(target, cell, end.result)
                 display.ended(plan.row(target, cell))
+
+
+def _next(plan: Plan, most: int, flying: Collection[Path]) -> list[tuple[Target, Cell]]:
+    """The runs to start so that at most so many are under way: of the first target that wants any, as they come."""
+    wanted = ((target, cell) for target in plan.targets for cell in plan.step(target).runs)
+    waiting = ((target, cell) for target, cell in wanted if plan.place(target, cell) not in flying)
+    return list(islice(waiting, max(most - len(flying), 0)))
 
 
 def _modules(plan: Plan) -> tuple[str, ...]:
