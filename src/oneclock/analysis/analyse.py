@@ -20,6 +20,7 @@ from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
 from oneclock.rule import REFRESHES, Fixed, Power, Refresh, Rule
+from oneclock.study.best import at_best_rates
 from oneclock.study.losses import losses_of, relative_gaps
 from oneclock.study.sweeps import Sweep, Sweeps
 
@@ -47,7 +48,7 @@ def analyse(
     >>> [(e.oracle_beta, e.selected_beta) for e in analysis.experiments], analysis.summary.refresh.all.max.value
     ([(0.9, 0.9), (0.9, 0.9)], 0.0)
     """
-    sweeps = study.sweeps
+    sweeps = [at_best_rates(sweep) for sweep in study.sweeps]
     horizons = [horizons_of(sweep) for sweep in sweeps]
     ground = ground_of(sweeps, horizons, draws, seed)
     rule = Refresh(refreshes)

@@ -110,13 +110,28 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True)
+class RuleCost:
+    """What a rule would have cost in one experiment: its beta, the nearest that was swept, and the gap there.
+
+    `name` is `recommended` or `paper`; all else is None where the rule has no beta for the horizon.
+    """
+
+    name: str
+    beta: float | None
+    swept: float | None
+    gap: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
 class ExperimentResult:
     """One experiment: the sweep, its best beta, its oracle, its horizon, and what the refresh rule selects.
 
     `best_beta`, its interval, the betas not told apart from it and what to say of it are those of `study.best`, which
     pairs seeds; `oracle_beta` is the paper's, the smallest L of all, which gaps are measured from.
     `gaps` holds one point per swept beta, ascending. `selected_beta` is None where the rule has no beta (T <= R0);
-    `rule_beta` is the rule's value before projection. `stable_from` and `stable_to` bound the horizons with the same
+    `rules` are what the recommendation and the paper's rule would have cost. `rule_beta` is the selecting rule's value
+    before projection. `stable_from` and `stable_to` bound the horizons with the same
     selection (None: open). `missing` says in words what is not there.
     """
 
@@ -129,6 +144,7 @@ class ExperimentResult:
     best_interval: Interval | None
     tied_with: tuple[float, ...]
     best_word: str
+    rules: tuple[RuleCost, ...]
     oracle_beta: float
     oracle_loss: float
     rule_beta: float | None
