@@ -2,11 +2,17 @@
 
 protocol    which runs are next, from what is finished: pure functions
 targets     what a run executes: an experiment, a function, a command
-claims      who works on a folder: one live process at a time
+job         one run as it travels
+family      processes and what they start
+server      the process that forks runs
 process     a process for every run
-supervise   what a worker does with a run: see it to its end
-engine      where runs execute: Dask, or this process
+supervise   what is done with a run: see it to its end
+engine      where runs execute; in this process
+local       on this machine
+cluster     on the workers of a Dask cluster
 study       the folder: what was asked for, and how far it is
+progress    how far a sweep under way is
+stop        Ctrl-C as a flag
 drive       a sweep from start to end
 live        what a person sees of it
 """

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from oneclock.study.claims import Claim
-from oneclock.sweep.engine import Dask, Engine, InProcess
+from oneclock.sweep.cluster import Dask, check
+from oneclock.sweep.engine import Engine, InProcess
+from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display, span, time_left
-from oneclock.sweep.process import Job
+from oneclock.sweep.local import Local
+from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
+from oneclock.sweep.stop import Stop
 from oneclock.sweep.study import Study
 from oneclock.sweep.targets import Target, target_from
 
@@ -24,17 +27,18 @@ class Where:
     """Where and how runs execute; none of it changes a result.
 
     `jobs` runs at a time (default: one per core or GPU) with `threads` threads and `gpus_per_run` GPUs each; or the
-    workers of `scheduler`; or `in_process`. A run that dies is tried again `retries` times; one that takes longer than
-    `timeout` seconds is killed.
+    workers of `scheduler`, a Dask cluster or its address, with TLS or on loopback unless `insecure`; or `in_process`. A
+    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed.
     """
 
     jobs: int | None = None
     threads: int = 1
     gpus_per_run: float = 1.0
-    scheduler: str | None = None
+    scheduler: Any = None
     in_process: bool = False
     retries: int = 2
     timeout: float | None = None
+    insecure: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
@@ -45,12 +49,16 @@ class Where:
             raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
         if self.scheduler and self.jobs:
             raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
+        if isinstance(self.scheduler, str):
+            check(self.scheduler, self.insecure)
 
     def engine(self, modules: tuple[str, ...] = ()) -> Engine:
         """The place to run; `modules` are those that the runs will import."""
         if self.in_process:
             return InProcess()
-        return Dask(self.scheduler, self.jobs, self.gpus_per_run, self.threads, modules)
+        if self.scheduler:
+            return Dask(self.scheduler, self.insecure)
+        return Local(self.jobs, self.gpus_per_run, self.threads, modules)
 
 
 def run_sweep(
@@ -65,7 +73,8 @@ def run_sweep(
     jobs: int | None = None,
     threads: int = 1,
     gpus_per_run: float = 1.0,
-    scheduler: str | None = None,
+    scheduler: Any = None,
+    insecure: bool = False,
     in_process: bool = False,
     retries: int = 2,
     timeout: float | None = None,
@@ -86,28 +95,19 @@ def run_sweep(
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
     targets = [target_from(one, budget, name=name) for one in many]
-    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout)
+    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     return sweep(Study(Path(out), targets, _protocol(protocol, values), extend=extend), where, quiet)
 
 
 def sweep(study: Study, where: Where, quiet: bool = False) -> Study:
-    """Run what is left of a study."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise RuntimeError("a script that sweeps needs `if __name__ == '__main__':` around the call: workers import it")
+    """Run what is left of a study. KeyboardInterrupt where it was asked to stop, OSError where the disk is full."""
     study.check()
     with Claim.take(study.path).keep_alive() as claim:
         study.write()
         for place, reason in study.set_torn_aside():
             print(f"torn        {place} was set aside and runs anew ({reason})", file=sys.stderr)
-        if not any(study.step(target).runs for target in study.targets):
-            return study
-        engine = where.engine(_modules(study))
-        try:
-            with Display(study, engine.workers, engine.dashboard, quiet) as display:
-                _drive(study, where, engine, claim, display)
-        finally:
-            claim.release()  # runs see it and stop
-            engine.close()
+        if any(study.step(target).runs for target in study.targets):
+            _run(study, where, claim, quiet)
     return study
 
 
@@ -135,43 +135,69 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
     return protocol
 
 
-def _drive(study: Study, where: Where, engine: Engine, claim: Claim, display: Display) -> None:
-    flying: dict[Path, tuple[Target, Cell]] = {}
-    modules = _modules(study)
-    while True:
-        if claim.lost:
-            raise ValueError(f"another sweep has taken over {study.path}: this one was not seen alive for too long")
-        for target in study.targets:
-            for cell in study.step(target).runs:
-                path = study.folder(target, cell)
-                if path not in flying:
-                    flying[path] = target, cell
-                    engine.submit(_job(path, target, cell, claim, where, modules))
-        if not flying:
-            return
-        display.update()
-        for end in engine.ended(timeout=1.0):
-            target, cell = flying.pop(Path(end.path))
+def _run(study: Study, where: Where, claim: Claim, quiet: bool) -> None:
+    driver = _Driver(study, where, claim)
+    with Stop(driver.engine.wake, again=driver.engine.hurry) as stop:
+        try:
+            with Display(driver.progress, driver.engine, quiet) as display:
+                driver.drive(display, stop)
+        finally:
+            claim.release()  # runs on other machines see it and stop
+            driver.engine.close()
+
+
+class _Driver:
+    """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
+
+    def __init__(self, study: Study, where: Where, claim: Claim) -> None:
+        self.study, self.where, self.claim = study, where, claim
+        self.modules = tuple(dict.fromkeys(name for target in study.targets for name in target.modules()))
+        self.engine = where.engine(self.modules)
+        self.progress = Progress(study)
+
+    def drive(self, display: Display, stop: Stop) -> None:
+        self.submit(self.study.targets)
+        while self.progress.flying:
+            display.update()
+            ends = self.engine.ended(timeout=1.0)
+            if stop.asked:
+                raise KeyboardInterrupt
+            if self.claim.lost:
+                raise ValueError(
+                    f"another sweep has taken over {self.study.path}: this one was not seen alive for long"
+                )
+            self.submit(self.take(ends, display))
+
+    def submit(self, targets: Iterable[Target]) -> None:
+        """Hand over the runs that the protocol wants now."""
+        for target in targets:
+            for cell in self.progress.plan(target, self.study.step(target)):
+                self.engine.submit(self.job(target, cell))
+
+    def take(self, ends: Iterable[Ended], display: Display) -> list[Target]:
+        """Note what has ended; the targets of which the protocol may now want more."""
+        found: dict[str, Target] = {}
+        for end in ends:
+            if end.trouble is not None:
+                raise OSError(
+                    f"the disk takes no more ({end.trouble}); nothing is lost: mend it, and go on with the same"
+                )
             if end.result is not None:
-                study.remember(Path(end.path), end.result)
-                display.ended(study.row(target, cell))
+                target = self.progress.end(end.path, end.result)
+                display.ended(self.progress.last)
+                found[target.name] = target
+        return list(found.values())
 
-
-def _modules(study: Study) -> tuple[str, ...]:
-    """What the runs of a study import, each once: one server has it all."""
-    return tuple(dict.fromkeys(name for target in study.targets for name in target.modules()))
-
-
-def _job(path: Path, target: Target, cell: Cell, claim: Claim, where: Where, modules: tuple[str, ...]) -> Job:
-    return Job(
-        path=str(path),
-        target=target,
-        beta=cell.beta,
-        seed=cell.seed,
-        claim=str(claim.path),
-        folder=os.getcwd(),
-        search=tuple(entry or os.getcwd() for entry in sys.path),
-        modules=modules,
-        retries=where.retries,
-        timeout=where.timeout,
-    )
+    def job(self, target: Target, cell: Cell) -> Job:
+        return Job(
+            path=os.path.abspath(self.study.folder(target, cell)),
+            target=target,
+            beta=cell.beta,
+            seed=cell.seed,
+            claim=os.path.abspath(self.claim.path),
+            folder=os.getcwd(),
+            search=tuple(entry or os.getcwd() for entry in sys.path),
+            modules=self.modules,
+            retries=self.where.retries,
+            timeout=self.where.timeout,
+        )
