@@ -12,9 +12,8 @@ live in `files/` of the run's folder and are kept; its printed output goes to `o
 from __future__ import annotations
 
 import math
+import os
 import platform
-import re
-import shlex
 import subprocess
 import sys
 import time
@@ -27,7 +26,7 @@ from typing import Any
 
 from oneclock.experiments.spec import Experiment, Text
 from oneclock.study.records import Identity, Result, Run, hash_of
-from oneclock.sweep import source
+from oneclock.sweep import shell, source
 from oneclock.sweep.protocol import Beta
 
 
@@ -182,9 +181,9 @@ class Command:
         files = record.path / "files"
         files.mkdir(exist_ok=True)
         places = self._places(beta, seed, files)
-        line = _filled(self.command, {name: shlex.quote(value) for name, value in places.items()})
-        log, started = Path(_filled(self.log, places)), time.monotonic()
-        process = subprocess.Popen(line, shell=True)
+        line, variables = shell.line(self.command, places)
+        log, started = Path(shell.filled(self.log, places)), time.monotonic()
+        process = subprocess.Popen(line, shell=True, env=os.environ | variables)
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=5)
@@ -281,21 +280,6 @@ def _check_places(command: str) -> None:
         raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
     if "{seed}" not in command:
         raise ValueError("the command must say where the seed goes: {seed}")
-
-
-def _filled(text: str, places: dict[str, str]) -> str:
-    """The text with its known places filled; other braces stay as they are.
-
-    >>> _filled("x --beta {beta} --json '{}'", {"beta": "0.9"})
-    "x --beta 0.9 --json '{}'"
-    """
-
-    def fill(match: re.Match[str]) -> str:
-        if match[1] not in places:
-            raise ValueError(f"{match[0]} has no value for an untied pair of betas; use {{beta1}} and {{beta2}}")
-        return places[match[1]]
-
-    return re.sub(r"\{(beta|beta1|beta2|seed|budget|folder)\}", fill, text)
 
 
 def _take_over(record: Run, log: Path) -> None:
