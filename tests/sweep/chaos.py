@@ -21,13 +21,20 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from oneclock.sweep import Study
 
 TARGET = Path(__file__).with_name("sweep_target.py")
+
+
+def until(true: Callable[[], object], within: float = 60.0) -> None:
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 class Marked:
