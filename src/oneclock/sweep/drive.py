@@ -179,9 +179,8 @@ class _Driver:
         found: dict[str, Target] = {}
         for end in ends:
             if end.trouble is not None:
-                raise OSError(
-                    f"the disk takes no more ({end.trouble}); nothing is lost: mend it, and go on with the same"
-                )
+                why = f"the disk takes nothing more ({end.trouble})"
+                raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
             if end.result is not None:
                 target = self.progress.end(end.path, end.result)
                 display.ended(self.progress.last)

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from oneclock.sweep.family import LINUX, MARK, adopt_orphans, die_with_parent, family, send
-from oneclock.sweep.job import Job, execute, told
+from oneclock.sweep.job import Job, Message, execute, told
 
 GRACE = 3.0
 """Seconds between a polite end and a hard one."""
@@ -192,17 +192,25 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
     try:
         job = pickle.loads(request)
         _settle(job)
-        message = execute(job)
+        message = _told(job)
     except BaseException as error:
         message = told(error)
-        with suppress(OSError):  # the disk may be what is wrong
-            traceback.print_exc()
     with suppress(OSError):
         connection.send(message)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
     os._exit(0)
+
+
+def _told(job: Job) -> Message:
+    """What comes of the job; an error is shown in full in the run's output, which is where people look."""
+    try:
+        return execute(job)
+    except BaseException as error:
+        with suppress(OSError):  # the disk may be what is wrong
+            traceback.print_exc()
+        return told(error)
 
 
 def _settle(job: Job) -> None:
