@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from oneclock.sweep import Study
+from oneclock.study.folder import Study
 
 TARGET = Path(__file__).with_name("sweep_target.py")
 
@@ -127,7 +127,7 @@ def command(study: Path, *more: str) -> list[str]:
 
 def table(study: Path) -> list[tuple]:
     """The final table to the bit, and every curve, without times."""
-    rows = Study.read(study).rows()
+    rows = Study.open(study).rows()
     curves = [path.read_bytes() for path in sorted(study.glob("runs/*/*/curve.jsonl"))]
     return [(r.experiment, r.beta, r.seed, r.state, r.step, r.best_loss, r.best_step, r.reason) for r in rows] + curves
 
@@ -179,7 +179,7 @@ def disturbed(
             missed = [f"it was done after {struck.total()} kills of {kills}"] if struck.total() != kills else []
             return wrong + missed
         if code > 0:
-            told = [f"{row.beta} {row.seed}: {row.reason}" for row in Study.read(study).rows() if row.state == "failed"]
+            told = [f"{row.beta} {row.seed}: {row.reason}" for row in Study.open(study).rows() if row.state == "failed"]
             return [*wrong, f"the sweep ended with exit code {code}", *told]
 
 

@@ -12,7 +12,7 @@ import pytest
 from chaos import until
 
 from oneclock.study.claims import holder
-from oneclock.sweep import Study
+from oneclock.study.folder import Study
 
 FAMILIES = f"{Path(__file__).parent}/sweep_families.py"
 KINDS = {"child", "session", "daemon"}
@@ -80,7 +80,7 @@ def test_a_run_that_hangs_is_killed_with_its_family_and_its_seconds_are_told(tmp
     process.communicate(timeout=60)
     assert process.returncode == 1
     assert marked.gone(within=5)
-    (row,) = Study.read(tmp_path / "s").rows()
+    (row,) = Study.open(tmp_path / "s").rows()
     assert row.reason == "it ran longer than 1 seconds (--timeout)"
     assert row.seconds >= 1
 
@@ -94,7 +94,7 @@ def test_when_the_server_is_killed_the_next_attempt_ends_what_the_last_one_left(
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert marked.gone(within=5)
-    assert [row.state for row in Study.read(tmp_path / "s").rows()] == ["finished"]
+    assert [row.state for row in Study.open(tmp_path / "s").rows()] == ["finished"]
 
 
 @linux
@@ -116,7 +116,7 @@ def test_a_run_in_this_process_cannot_swallow_the_end_of_the_sweep(tmp_path):
         env=marked.environment(KEEP=str(tmp_path / "keep")), capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, kept(tmp_path)) == (130, {"swallowed"})
-    assert [row.state for row in Study.read(tmp_path / "s").rows()] == ["finished", "waiting"]
+    assert [row.state for row in Study.open(tmp_path / "s").rows()] == ["finished"]
 
 
 def sockets_that_listen(pids):
@@ -182,7 +182,7 @@ def test_a_folders_name_is_never_executed(tmp_path, place):
     done = subprocess.run([*line, "--in-process", "--command", text], cwd=tmp_path, capture_output=True, text=True)
     assert not (tmp_path / "executed").exists()
     assert done.returncode == 0, done.stderr
-    assert [row.best_loss for row in Study.read(study).rows()] == [0.91]
+    assert [row.best_loss for row in Study.open(study).rows()] == [0.91]
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ import pytest
 from chaos import until
 
 from oneclock.study.claims import Claim, Held, holder
-from oneclock.sweep import Study, run_sweep
+from oneclock.study.folder import Study
+from oneclock.sweep import run_sweep
 
 QUICK = ["--betas", "0.5,0.9,0.99", "--seeds", "1", "--protocol", "grid"]
 
@@ -54,7 +55,7 @@ def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path, calm):
     assert stderr == "oneclock: stopped; the same command goes on with it\n"
     assert marked.gone(within=5)
     assert holder(tmp_path / "s") is None
-    assert "interrupted" in [row.state for row in Study.read(tmp_path / "s").rows()]
+    assert "interrupted" in [row.state for row in Study.open(tmp_path / "s").rows()]
     subprocess.run(chaos.command(tmp_path / "s", *QUICK), check=True, stdout=subprocess.DEVNULL)
     assert chaos.table(tmp_path / "s") == calm
 
@@ -177,7 +178,7 @@ def test_a_lambda_and_a_study_of_two_targets(tmp_path):
     study = run_sweep(
         [one, two], 10, tmp_path / "s", betas=[0.5, 0.9, 0.99], seeds=[1, 2], arms=[(0.9, 0.999)], jobs=1, quiet=True
     )
-    names = [target.name for target in study.targets]
+    names = study.experiments
     assert [study.choice(name) for name in names] == [0.9, 0.99]
     table = study.table()
     assert len(table) == 2 * (3 + 3 + 2)
@@ -199,7 +200,7 @@ def test_a_command_and_its_csv(tmp_path):
     line += ["--command", f"{sys.executable} {script} {{beta}} {{seed}} {{folder}}", "--betas", "0.1,0.3,0.5,0.9"]
     swept = subprocess.run([*line, "--seeds", "1", "--jobs", "1"], capture_output=True, text=True, check=False)
     assert swept.returncode == 1, swept.stderr
-    rows = {row.beta: row for row in Study.read(tmp_path / "s").rows()}
+    rows = {row.beta: row for row in Study.open(tmp_path / "s").rows()}
     assert [row.state for row in rows.values()] == ["failed", "failed", "finished", "finished"]
     assert "exit code 1" in rows[0.1].reason
     assert "left no curve" in rows[0.3].reason
@@ -212,7 +213,7 @@ def test_an_experiment_of_the_project_by_name(tmp_path):
     settings = ["--budget", "4", "--set", "evaluation.every=2", "--betas", "0.5,0.9", "--arms", "0.9/0.999"]
     line = [sys.executable, "-m", "oneclock", "sweep", "resnet-digits", *settings, "--seeds", "1", "--in-process"]
     subprocess.run([*line, "--out", tmp_path / "s"], check=True, stdout=subprocess.DEVNULL)
-    rows = Study.read(tmp_path / "s").rows()
+    rows = Study.open(tmp_path / "s").rows()
     assert [(row.beta, row.state, row.step) for row in rows] == [
         (beta, "finished", 4) for beta in (0.5, 0.9, (0.9, 0.999))
     ]

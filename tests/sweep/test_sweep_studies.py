@@ -76,6 +76,7 @@ ALL_AT_ONCE = """
 import importlib, sys, tempfile
 from pathlib import Path
 from oneclock.experiments import LAPTOP
+from oneclock.sweep.protocol import Cell
 from oneclock.sweep.targets import Named
 names = ["gpt2-bible", "llama-bible", "t5-bible", "vit-digits", "swin-mnist"]
 for module in dict.fromkeys(module for name in names for module in Named(name, 1).modules()):
@@ -83,7 +84,7 @@ for module in dict.fromkeys(module for name in names for module in Named(name, 1
 before = {*sys.modules}
 for name in names:
     with tempfile.TemporaryDirectory() as folder:
-        Named(name, 1, ("evaluation.every=1",)).execute(Path(folder) / "run", 0.9, 1)
+        Named(name, 1, ("evaluation.every=1",)).execute(Path(folder) / "run", Cell(0.9, 1))
 print(*({*sys.modules} - before))
 """
 

@@ -17,13 +17,13 @@ from oneclock.analysis.values import (
     BetaPoint,
     ExperimentResult,
     Horizons,
-    Interval,
     SeedRun,
     Stability,
     TimeToTarget,
 )
 from oneclock.horizon import early_stop
 from oneclock.rule import Refresh
+from oneclock.study.best import Interval, best_of_sweep
 from oneclock.study.losses import TARGET, error_bars, losses_of, relative_gaps, time_to_target
 from oneclock.study.sweeps import Sweep, Trial
 
@@ -45,7 +45,7 @@ def experiment_results(
     results = []
     for row, (sweep, horizon) in enumerate(zip(sweeps, horizons, strict=True)):
         points = _points(sweep, row, ground, intervals[row])
-        oracle = points[int(ground.losses.oracle[row])]
+        oracle, best = points[int(ground.losses.oracle[row])], best_of_sweep(sweep)
         chosen = stable.get(sweep.name)
         none = () if chosen else (f"{sweep.name}: {rule.name} has no beta for a horizon of {horizon.used:g} steps",)
         results.append(
@@ -55,6 +55,10 @@ def experiment_results(
                 budget=budget_of(sweep),
                 t_es=None if horizon.source == "budget" else horizon.used,
                 horizons=horizon,
+                best_beta=best.beta,
+                best_interval=best.interval,
+                tied_with=best.tied_with,
+                best_word=best.word,
                 oracle_beta=oracle.beta,
                 oracle_loss=oracle.loss,
                 rule_beta=float(betas[row]) if chosen else None,

@@ -18,8 +18,9 @@ import numpy as np
 
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.risk import central
-from oneclock.analysis.values import Horizons, Interval, Series, SeriesPoint
+from oneclock.analysis.values import Horizons, Series, SeriesPoint
 from oneclock.rule import Power
+from oneclock.study.best import Interval
 from oneclock.study.sweeps import Sweep
 
 WINDOW = 5

@@ -11,18 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oneclock.horizon import EarlyStop
+from oneclock.study.best import Interval
 
 HorizonSource = Literal["given", "stop", "best", "budget"]
 """Where a horizon comes from: the table's t_es, the curves by one of the two conventions, or the planned steps."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A bootstrap interval at `level` (0.95: nineteen of twenty)."""
-
-    lower: float
-    upper: float
-    level: float
 
 
 @dataclass(frozen=True)
@@ -119,8 +111,10 @@ class NoiseFloor:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """One experiment: the sweep, its oracle, its horizon, and what the refresh rule selects.
+    """One experiment: the sweep, its best beta, its oracle, its horizon, and what the refresh rule selects.
 
+    `best_beta`, its interval, the betas not told apart from it and what to say of it are those of `study.best`, which
+    pairs seeds; `oracle_beta` is the paper's, the smallest L of all, which gaps are measured from.
     `gaps` holds one point per swept beta, ascending. `selected_beta` is None where the rule has no beta (T <= R0);
     `rule_beta` is the rule's value before projection. `stable_from` and `stable_to` bound the horizons with the same
     selection (None: open). `missing` says in words what is not there.
@@ -131,6 +125,10 @@ class ExperimentResult:
     budget: float | None
     t_es: float | None
     horizons: Horizons
+    best_beta: float | None
+    best_interval: Interval | None
+    tied_with: tuple[float, ...]
+    best_word: str
     oracle_beta: float
     oracle_loss: float
     rule_beta: float | None

@@ -10,7 +10,7 @@ import typer
 from oneclock.cli.sweep import run
 
 if TYPE_CHECKING:
-    from oneclock.sweep import Study
+    from oneclock.sweep import Plan
 
 
 def command(
@@ -63,7 +63,7 @@ def command(
     print(folder.write(subject.subject_of(out), page.parent, typed))
 
 
-def _estimate(study: Study, jobs: int | None) -> str:
+def _estimate(study: Plan, jobs: int | None) -> str:
     from oneclock.sweep.live import span
     from oneclock.sweep.studies import costs, hours
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from oneclock.data.places import ABSENT, missing, prepare_hub
-from oneclock.study.records import hash_of, safe_name
+from oneclock.study.identity import hash_of, safe_name
 
 _HUB = {
     "gpt2": "openai-community/gpt2",

@@ -10,7 +10,9 @@ supervise   what is done with a run: see it to its end
 engine      where runs execute; in this process
 local       on this machine
 cluster     on the workers of a Dask cluster
-study       the folder: what was asked for, and how far it is
+plan        a sweep as it was asked for, and which runs are next
+code        a fingerprint of the user's own code
+shell       a command line with places to fill
 progress    how far a sweep under way is
 stop        Ctrl-C as a flag
 drive       a sweep from start to end
@@ -18,7 +20,7 @@ live        what a person sees of it
 """
 
 from oneclock.sweep.drive import Where, run_sweep, sweep
+from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import Adaptive, Grid, Paper
-from oneclock.sweep.study import Study
 
-__all__ = ["Adaptive", "Grid", "Paper", "Study", "Where", "run_sweep", "sweep"]
+__all__ = ["Adaptive", "Grid", "Paper", "Plan", "Where", "run_sweep", "sweep"]

@@ -7,18 +7,20 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from oneclock.study.claims import Claim
+from oneclock.study.folder import Study
+from oneclock.study.records import Result
 from oneclock.sweep.cluster import Dask, check
 from oneclock.sweep.engine import Engine, InProcess
 from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display, span, time_left
 from oneclock.sweep.local import Local
+from oneclock.sweep.plan import Plan
 from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
 from oneclock.sweep.stop import Stop
-from oneclock.sweep.study import Study
 from oneclock.sweep.targets import Target, target_from
 
 
@@ -67,8 +69,16 @@ def run_sweep(
     out: str | Path = "study",
     *,
     protocol: str | Protocol = "paper",
+    betas: Sequence[float] | None = None,
+    seeds: Sequence[int] | None = None,
+    rates: Sequence[float] | None = None,
+    arms: Sequence[tuple[float, float]] | None = None,
+    second: Literal["top_k", "window"] | None = None,
+    keep: int | None = None,
+    max_runs: int | None = None,
     name: str | None = None,
     extend: bool = False,
+    keep_runs: bool = False,
     quiet: bool = False,
     jobs: int | None = None,
     threads: int = 1,
@@ -78,51 +88,83 @@ def run_sweep(
     in_process: bool = False,
     retries: int = 2,
     timeout: float | None = None,
-    **values: Any,
 ) -> Study:
     """Sweep beta over `train` and return the study; called again with the same values it continues.
 
-    `train(beta, seed, run)` is your function (or `file.py:function`, an experiment's name, or a list of those) and
-    `budget` its length in steps. `protocol` is `paper`, `grid` or `adaptive`; `betas`, `seeds`, `arms`, `max_runs`, ..
-    are its values. With `extend` it adds betas, seeds, arms or experiments to a study that is there.
+    Args:
+        train: Your function `train(beta, seed, run)`, or `file.py:function`, an experiment's name, or a list of those.
+        budget: The length of a run in steps; an experiment has its own.
+        out: The study's folder.
+        protocol: Which runs: `paper`, `grid` or `adaptive`, or a protocol value.
+        betas: The betas to sweep (default: the paper's 13).
+        seeds: The seeds (default: 1, 2, 3, or what an experiment says).
+        rates: Learning rates to cross with the betas, for `grid`: factors on an experiment's own, or the `lr` that
+            your function then takes.
+        arms: Untied pairs (beta1, beta2) beside the sweep.
+        second: Which betas get the other seeds in `paper`: the best (`top_k`), or neighbours of the best (`window`).
+        keep: How many betas get the other seeds in `paper` (default: 5).
+        max_runs: How many runs `adaptive` may spend (default: 10).
+        name: What to call a function's experiment.
+        extend: Add betas, seeds, rates, arms or experiments to the study in the folder.
+        keep_runs: Keep the runs in the folder although the code behind them has changed.
+        quiet: Print nothing.
+        jobs: Runs at a time (default: one per core or GPU), with `threads` threads and `gpus_per_run` GPUs each.
+        scheduler: A Dask cluster to run on instead, or its address.
+        insecure: Trust the network between here and a cluster that has no TLS.
+        in_process: Run one after another in this process, for a debugger.
+        retries: How often a run that dies is tried again.
+        timeout: Seconds after which a run counts as hung.
+
+    Returns:
+        The study: `best()`, `choice()`, `table()`, `rows()`.
+
+    Raises:
+        ValueError: Where the values make no sense, or the folder holds another study or runs of other code.
+        OSError: Where the disk takes nothing more; once it does, the same call goes on.
+        KeyboardInterrupt: Where it was asked to stop, by Ctrl-C or SIGTERM.
 
     >>> import tempfile
     >>> def train(beta, seed, run):
     ...     run.log(run.budget, val_loss=(beta - 0.9) ** 2 + 1)
-    >>> study = run_sweep(train, 100, tempfile.mkdtemp(), betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True)
+    >>> out = tempfile.mkdtemp()
+    >>> study = run_sweep(train, 100, out, betas=[0.5, 0.9, 0.95], seeds=[1], in_process=True, quiet=True)
     >>> study.choice()
     0.9
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
     targets = [target_from(one, budget, name=name) for one in many]
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
-    return sweep(Study(Path(out), targets, _protocol(protocol, values), extend=extend), where, quiet)
+    asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
+    asked |= {"second": second, "keep": keep, "max_runs": max_runs}
+    values = {key: value for key, value in asked.items() if value is not None}
+    plan = Plan(Path(out), targets, _protocol(protocol, values), extend=extend, keep_runs=keep_runs)
+    return sweep(plan, where, quiet)
 
 
-def sweep(study: Study, where: Where, quiet: bool = False) -> Study:
-    """Run what is left of a study. KeyboardInterrupt where it was asked to stop, OSError where the disk is full."""
-    study.check()
-    with Claim.take(study.path).keep_alive() as claim:
-        study.write()
-        for place, reason in study.set_torn_aside():
-            print(f"torn        {place} was set aside and runs anew ({reason})", file=sys.stderr)
-        if any(study.step(target).runs for target in study.targets):
-            _run(study, where, claim, quiet)
-    return study
+def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
+    """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
+    plan.check()
+    with Claim.take(plan.path).keep_alive() as claim:
+        plan.write()
+        for folder, reason in plan.study.set_damaged_aside():
+            print(f"torn        {folder} was set aside in torn/ and runs anew ({reason})", file=sys.stderr)
+        if any(plan.step(target).runs for target in plan.targets):
+            _run(plan, where, claim, quiet)
+    return plan.study
 
 
-def plan(study: Study, workers: int | None = None) -> list[str]:
+def in_words(plan: Plan, workers: int | None = None) -> list[str]:
     """The plan and its cost in words, one line per target, then the sum."""
     lines: list[str] = []
     left: dict[str, int] = {}
     steps = 0
-    for target in study.targets:
-        step, ended = study.step(target), len(study.losses(target))
+    for target in plan.targets:
+        step, ended = plan.step(target), len(plan.losses(target))
         left[target.name] = step.at_most
         steps += step.at_most * target.budget
         state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
         lines.append(f"{target.name}: {ended} runs have ended; {state}")
-    seconds = time_left(study.rows(), left, workers or 1)
+    seconds = time_left(plan.rows(), left, workers or 1)
     time = f", about {span(seconds)} on {workers or 1} worker(s)" if seconds else ""
     return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{time}"]
 
@@ -135,64 +177,51 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
     return protocol
 
 
-def _run(study: Study, where: Where, claim: Claim, quiet: bool) -> None:
-    driver = _Driver(study, where, claim)
-    with Stop(driver.engine.wake, again=driver.engine.hurry) as stop:
+def _run(plan: Plan, where: Where, claim: Claim, quiet: bool) -> None:
+    modules = tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
+    engine = where.engine(modules)
+    with Stop(engine.wake, again=engine.hurry) as stop:
         try:
-            with Display(driver.progress, driver.engine, quiet) as display:
+            driver = _Driver(plan, where, claim, engine, modules)
+            with Display(driver.progress, engine, quiet) as display:
                 driver.drive(display, stop)
         finally:
             claim.release()  # runs on other machines see it and stop
-            driver.engine.close()
+            engine.close()
 
 
 class _Driver:
     """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
 
-    def __init__(self, study: Study, where: Where, claim: Claim) -> None:
-        self.study, self.where, self.claim = study, where, claim
-        self.modules = tuple(dict.fromkeys(name for target in study.targets for name in target.modules()))
-        self.engine = where.engine(self.modules)
-        self.progress = Progress(study)
+    def __init__(self, plan: Plan, where: Where, claim: Claim, engine: Engine, modules: tuple[str, ...]) -> None:
+        self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
+        self.progress = Progress(plan)
 
     def drive(self, display: Display, stop: Stop) -> None:
-        self.submit(self.study.targets)
+        self.submit(self.plan.targets)
         while self.progress.flying:
             display.update()
             ends = self.engine.ended(timeout=1.0)
             if stop.asked:
                 raise KeyboardInterrupt
             if self.claim.lost:
-                raise ValueError(
-                    f"another sweep has taken over {self.study.path}: this one was not seen alive for long"
-                )
-            self.submit(self.take(ends, display))
+                raise ValueError(f"another sweep has taken over {self.plan.path}: this one was not seen alive for long")
+            ended = [self.progress.end(end.path, _result(end)) for end in ends]
+            self.submit({target.name: target for target, _ in ended}.values())
+            for _, row in ended:
+                display.ended(row)
 
     def submit(self, targets: Iterable[Target]) -> None:
-        """Hand over the runs that the protocol wants now."""
+        """Hand over the runs that the protocol wants now; only of these targets may it want others than before."""
         for target in targets:
-            for cell in self.progress.plan(target, self.study.step(target)):
+            for cell in self.progress.plan(target, self.plan.step(target)):
                 self.engine.submit(self.job(target, cell))
-
-    def take(self, ends: Iterable[Ended], display: Display) -> list[Target]:
-        """Note what has ended; the targets of which the protocol may now want more."""
-        found: dict[str, Target] = {}
-        for end in ends:
-            if end.trouble is not None:
-                why = f"the disk takes nothing more ({end.trouble})"
-                raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
-            if end.result is not None:
-                target = self.progress.end(end.path, end.result)
-                display.ended(self.progress.last)
-                found[target.name] = target
-        return list(found.values())
 
     def job(self, target: Target, cell: Cell) -> Job:
         return Job(
-            path=os.path.abspath(self.study.folder(target, cell)),
+            path=os.path.abspath(self.plan.place(target, cell)),
             target=target,
-            beta=cell.beta,
-            seed=cell.seed,
+            cell=cell,
             claim=os.path.abspath(self.claim.path),
             folder=os.getcwd(),
             search=tuple(entry or os.getcwd() for entry in sys.path),
@@ -200,3 +229,11 @@ class _Driver:
             retries=self.where.retries,
             timeout=self.where.timeout,
         )
+
+
+def _result(end: Ended) -> Result | None:
+    """How a run ended; OSError where the disk takes nothing: no other run would fare better, and none is lost."""
+    if end.trouble is not None:
+        why = f"the disk takes nothing more ({end.trouble})"
+        raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
+    return end.result

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.study.claims import Claim, Held
-from oneclock.study.records import Identity, Result, Run
+from oneclock.study.identity import Identity
+from oneclock.study.records import Result, Run
 from oneclock.sweep import family
-from oneclock.sweep.protocol import Beta
+from oneclock.sweep.cells import Cell
 from oneclock.sweep.targets import Target
 
 Message = tuple[str, Any]
@@ -33,8 +34,7 @@ class Job:
 
     path: str
     target: Target
-    beta: Beta
-    seed: int
+    cell: Cell
     claim: str
     folder: str
     search: tuple[str, ...]
@@ -45,7 +45,7 @@ class Job:
 
     @property
     def identity(self) -> Identity:
-        return self.target.identity(self.beta, self.seed)
+        return self.target.identity(self.cell)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def execute(job: Job) -> Message:
         return "busy", str(error)
     with claim:
         result = ended(path)
-        return "result", result if result is not None else job.target.execute(path, job.beta, job.seed)
+        return "result", result if result is not None else job.target.execute(path, job.cell)
 
 
 def claimed(path: Path) -> Claim:

@@ -10,9 +10,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from oneclock.study.folder import Row
 from oneclock.sweep.engine import Engine
 from oneclock.sweep.progress import Pace, Progress, span
-from oneclock.sweep.study import Row
 
 COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed": "red", "torn": "red"}
 
@@ -76,8 +76,9 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
 
 
 def label(row: Row) -> str:
-    """What a run is called: experiment, beta and seed."""
-    return f"{row.experiment} beta {beta_of(row)} seed {row.seed}"
+    """What a run is called: experiment, beta, rate where it was swept, and seed."""
+    rate = "" if row.rate is None else f" rate {row.rate:g}"
+    return f"{row.experiment} beta {beta_of(row)}{rate} seed {row.seed}"
 
 
 def beta_of(row: Row) -> str:

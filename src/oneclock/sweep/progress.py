@@ -10,50 +10,51 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from oneclock.study.folder import Row
 from oneclock.study.records import Result
-from oneclock.sweep.protocol import Cell, Step
-from oneclock.sweep.study import Row, Study
+from oneclock.sweep.cells import Cell, Step
+from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
 
 OVER = ("finished", "diverged", "failed")
 
 
 class Progress:
-    """The runs of a sweep under way. `last` is the run that ended last."""
+    """The runs of a sweep under way."""
 
-    last: Row
-
-    def __init__(self, study: Study) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.flying: dict[str, tuple[Target, Cell]] = {}
-        self._study = study
-        self._over = [row for row in study.rows() if row.state in OVER]
+        self._plan = plan
+        self._over = [row for row in plan.rows() if row.state in OVER]
         self._pace = Pace(self._over)
         self._left: dict[str, int] = {}
 
     def plan(self, target: Target, step: Step) -> list[Cell]:
         """Take note of what the protocol wants of a target; the runs of it that do not fly yet, which now do."""
         self._left[target.name] = step.at_most
-        paths = {os.path.abspath(self._study.folder(target, cell)): cell for cell in step.runs}
+        paths = {os.path.abspath(self._plan.place(target, cell)): cell for cell in step.runs}
         new = {path: cell for path, cell in paths.items() if path not in self.flying}
         self.flying |= {path: (target, cell) for path, cell in new.items()}
         return list(new.values())
 
-    def end(self, path: str, result: Result) -> Target:
-        """Take note of a run's end; its target."""
+    def end(self, path: str, result: Result | None) -> tuple[Target, Row]:
+        """Take note of a run's end; its target and its row. Without a result it was stopped, and may fly again."""
         target, cell = self.flying.pop(path)
-        self._study.remember(self._study.folder(target, cell), result)
-        self.last = self._study.row(target, cell)
-        self._over.append(self.last)
-        self._pace.add(self.last)
-        return target
+        if result is not None:
+            self._plan.remember(target, cell, result)
+        row = self._plan.row(target, cell)
+        if result is not None:
+            self._over.append(row)
+            self._pace.add(row)
+        return target, row
 
     def rows(self) -> list[Row]:
-        """Every run that has ended or flies, by experiment, beta and seed; untied pairs last."""
+        """Every run that has ended or flies, by experiment, beta, rate and seed; untied pairs last."""
         waiting = [self._row(path, *run) for path, run in self.flying.items()]
-        order = {target.name: number for number, target in enumerate(self._study.targets)}
+        order = {target.name: number for number, target in enumerate(self._plan.targets)}
         return sorted(
             [*self._over, *waiting],
-            key=lambda row: (order[row.experiment], isinstance(row.beta, tuple), row.beta, row.seed),
+            key=lambda row: (order[row.experiment], isinstance(row.beta, tuple), row.beta, row.rate or 0.0, row.seed),
         )
 
     def summary(self, workers: int) -> str:
@@ -65,8 +66,8 @@ class Progress:
 
     def _row(self, path: str, target: Target, cell: Cell) -> Row:
         if not os.path.exists(path):
-            return Row(target.name, cell.beta, cell.seed, "waiting", 0, target.budget)
-        return self._study.row(target, cell)
+            return Row(target.name, cell.beta, cell.seed, "waiting", 0, target.budget, rate=cell.rate)
+        return self._plan.row(target, cell)
 
 
 @dataclass
