@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -196,9 +196,10 @@ class _Driver:
     def __init__(self, plan: Plan, where: Where, claim: Claim, engine: Engine, modules: tuple[str, ...]) -> None:
         self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
         self.progress = Progress(plan)
+        self.due = {target.name: target for target in plan.targets}
 
     def drive(self, display: Display, stop: Stop) -> None:
-        self.submit(self.plan.targets)
+        self.submit()
         while self.progress.flying:
             display.update()
             ends = self.engine.ended(timeout=1.0)
@@ -206,16 +207,24 @@ class _Driver:
                 raise KeyboardInterrupt
             if self.claim.lost:
                 raise ValueError(f"another sweep has taken over {self.plan.path}: this one was not seen alive for long")
-            ended = [self.progress.end(end.path, _result(end)) for end in ends]
-            self.submit({target.name: target for target, _ in ended}.values())
-            for _, row in ended:
+            for end in ends:
+                target, row = self.progress.end(end.path, _result(end))
+                self.due[target.name] = target
                 display.ended(row)
+            self.submit()
 
-    def submit(self, targets: Iterable[Target]) -> None:
-        """Hand over the runs that the protocol wants now; only of these targets may it want others than before."""
-        for target in targets:
+    def submit(self) -> None:
+        """Hand over what the protocol now wants of the targets that are `due`: a run of theirs has ended.
+
+        A protocol looks at all that has ended. So it is not asked while many runs wait: what it would add comes after
+        those anyway.
+        """
+        if len(self.progress.flying) > 2 * self.engine.workers:
+            return
+        for target in self.due.values():
             for cell in self.progress.plan(target, self.plan.step(target)):
                 self.engine.submit(self.job(target, cell))
+        self.due.clear()
 
     def job(self, target: Target, cell: Cell) -> Job:
         return Job(

@@ -32,10 +32,10 @@ class Progress:
     def plan(self, target: Target, step: Step) -> list[Cell]:
         """Take note of what the protocol wants of a target; the runs of it that do not fly yet, which now do."""
         self._left[target.name] = step.at_most
-        paths = {os.path.abspath(self._plan.place(target, cell)): cell for cell in step.runs}
-        new = {path: cell for path, cell in paths.items() if path not in self.flying}
-        self.flying |= {path: (target, cell) for path, cell in new.items()}
-        return list(new.values())
+        known = {cell for other, cell in self.flying.values() if other is target}
+        new = [cell for cell in step.runs if cell not in known]
+        self.flying |= {os.path.abspath(self._plan.place(target, cell)): (target, cell) for cell in new}
+        return new
 
     def end(self, path: str, result: Result | None) -> tuple[Target, Row]:
         """Take note of a run's end; its target and its row. Without a result it was stopped, and may fly again."""
@@ -44,6 +44,7 @@ class Progress:
             self._plan.remember(target, cell, result)
         row = self._plan.row(target, cell)
         if result is not None:
+            self._left[target.name] -= 1
             self._over.append(row)
             self._pace.add(row)
         return target, row
