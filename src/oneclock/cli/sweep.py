@@ -45,7 +45,10 @@ def command(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
     gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
-    scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tcp://host:port.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tls://host:port.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Trust the network between here and a cluster without TLS.")
+    ] = False,
     in_process: Annotated[bool, typer.Option("--in-process", help="All in this process, to debug.")] = False,
     retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
@@ -80,7 +83,7 @@ def command(
         "max_runs": max_runs,
     }
     values = {key: value for key, value in values.items() if value is not None}
-    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout)
+    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
         made = _targets(targets, run_command, budget, log, name, settings)
         plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
@@ -138,7 +141,6 @@ def run(plan: Plan, where: Where) -> None:
     """Sweep; Ctrl-C and a polite kill end it with one line and exit code 130."""
     from oneclock.sweep import sweep
 
-    _stop_on_sigterm()
     try:
         sweep(plan, where)
     except KeyboardInterrupt:
@@ -162,13 +164,3 @@ def _numbers(text: str, kind: type, option: str, separator: str = ",") -> tuple[
         return tuple(kind(part) for part in text.split(separator))
     except ValueError:
         raise ValueError(f"{option} takes numbers separated by {separator!r}, got {text!r}") from None
-
-
-def _stop_on_sigterm() -> None:
-    """A polite kill stops a sweep as Ctrl-C does."""
-    import signal
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)

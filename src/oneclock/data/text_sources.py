@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,10 +94,10 @@ class Documents:
         return held_out if self.split == "validation" else ~held_out
 
     def _load(self) -> Any:
-        from datasets import Dataset, load_dataset
-
         if self.spec.source in BUNDLED:
-            return Dataset.from_dict({"text": bundled.TEXTS[self.spec.source]()})
+            return _Rows(bundled.TEXTS[self.spec.source]())
+        from datasets import load_dataset
+
         if self.files:
             builder = _builder(self.files[0])
             rows = load_dataset(builder, data_files=[str(path) for path in self.files], split="train", streaming=True)
@@ -118,6 +118,17 @@ class Documents:
             fetch = f"{name} from the Hugging Face hub"
             put = f"{self.folder} as {self.stored}*.parquet, .jsonl (either with a column 'text') or .txt"
             raise missing(f"the {self.stored} split of {self.spec.source}", fetch, put, error) from None
+
+
+class _Rows:
+    """Texts that are at hand, with as much of a data set's face as is used here: importing datasets takes a second."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts, self.num_rows = texts, len(texts)
+
+    def iter(self, batch_size: int) -> Iterator[dict[str, list[str]]]:
+        for start in range(0, self.num_rows, batch_size):
+            yield {"text": [*self._texts[start : start + batch_size]]}
 
 
 def _local_files(folder: Path, config: str | None, split: Split) -> list[Path]:

@@ -2,11 +2,19 @@
 
 protocol    which runs are next, from what is finished: pure functions
 targets     what a run executes: an experiment, a function, a command
+job         one run as it travels
+family      processes and what they start
+server      the process that forks runs
 process     a process for every run
-supervise   what a worker does with a run: see it to its end
-engine      where runs execute: Dask, or this process
+supervise   what is done with a run: see it to its end
+engine      where runs execute; in this process
+local       on this machine
+cluster     on the workers of a Dask cluster
 plan        a sweep as it was asked for, and which runs are next
 code        a fingerprint of the user's own code
+shell       a command line with places to fill
+progress    how far a sweep under way is
+stop        Ctrl-C as a flag
 drive       a sweep from start to end
 live        what a person sees of it
 """

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from oneclock.study.claims import Claim
 from oneclock.study.folder import Study
-from oneclock.sweep.engine import Dask, Engine, InProcess
+from oneclock.study.records import Result
+from oneclock.sweep.cluster import Dask, check
+from oneclock.sweep.engine import Engine, InProcess
+from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display, span, time_left
+from oneclock.sweep.local import Local
 from oneclock.sweep.plan import Plan
-from oneclock.sweep.process import Job
+from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
+from oneclock.sweep.stop import Stop
 from oneclock.sweep.targets import Target, target_from
 
 
@@ -26,17 +30,18 @@ class Where:
     """Where and how runs execute; none of it changes a result.
 
     `jobs` runs at a time (default: one per core or GPU) with `threads` threads and `gpus_per_run` GPUs each; or the
-    workers of `scheduler`; or `in_process`. A run that dies is tried again `retries` times; one that takes longer than
-    `timeout` seconds is killed.
+    workers of `scheduler`, a Dask cluster or its address, with TLS or on loopback unless `insecure`; or `in_process`. A
+    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed.
     """
 
     jobs: int | None = None
     threads: int = 1
     gpus_per_run: float = 1.0
-    scheduler: str | None = None
+    scheduler: Any = None
     in_process: bool = False
     retries: int = 2
     timeout: float | None = None
+    insecure: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
@@ -47,12 +52,16 @@ class Where:
             raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
         if self.scheduler and self.jobs:
             raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
+        if isinstance(self.scheduler, str):
+            check(self.scheduler, self.insecure)
 
     def engine(self, modules: tuple[str, ...] = ()) -> Engine:
         """The place to run; `modules` are those that the runs will import."""
         if self.in_process:
             return InProcess()
-        return Dask(self.scheduler, self.jobs, self.gpus_per_run, self.threads, modules)
+        if self.scheduler:
+            return Dask(self.scheduler, self.insecure)
+        return Local(self.jobs, self.gpus_per_run, self.threads, modules)
 
 
 def run_sweep(
@@ -75,7 +84,8 @@ def run_sweep(
     jobs: int | None = None,
     threads: int = 1,
     gpus_per_run: float = 1.0,
-    scheduler: str | None = None,
+    scheduler: Any = None,
+    insecure: bool = False,
     in_process: bool = False,
     retries: int = 2,
     timeout: float | None = None,
@@ -100,7 +110,8 @@ def run_sweep(
         keep_runs: Keep the runs in the folder although the code behind them has changed.
         quiet: Print nothing.
         jobs: Runs at a time (default: one per core or GPU), with `threads` threads and `gpus_per_run` GPUs each.
-        scheduler: The address of a Dask cluster to run on instead.
+        scheduler: A Dask cluster to run on instead, or its address.
+        insecure: Trust the network between here and a cluster that has no TLS.
         in_process: Run one after another in this process, for a debugger.
         retries: How often a run that dies is tried again.
         timeout: Seconds after which a run counts as hung.
@@ -110,6 +121,8 @@ def run_sweep(
 
     Raises:
         ValueError: Where the values make no sense, or the folder holds another study or runs of other code.
+        OSError: Where the disk takes nothing more; once it does, the same call goes on.
+        KeyboardInterrupt: Where it was asked to stop, by Ctrl-C or SIGTERM.
 
     >>> import tempfile
     >>> def train(beta, seed, run):
@@ -121,7 +134,7 @@ def run_sweep(
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
     targets = [target_from(one, budget, name=name) for one in many]
-    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout)
+    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
     asked |= {"second": second, "keep": keep, "max_runs": max_runs}
     values = {key: value for key, value in asked.items() if value is not None}
@@ -130,23 +143,14 @@ def run_sweep(
 
 
 def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
-    """Run what is left of a plan, and return its study."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise RuntimeError("a script that sweeps needs `if __name__ == '__main__':` around the call: workers import it")
+    """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
     plan.check()
     with Claim.take(plan.path).keep_alive() as claim:
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
             print(f"torn        {folder} was set aside in torn/ and runs anew ({reason})", file=sys.stderr)
-        if not any(plan.step(target).runs for target in plan.targets):
-            return plan.study
-        engine = where.engine(_modules(plan))
-        try:
-            with Display(plan, engine.workers, engine.dashboard, quiet) as display:
-                _drive(plan, where, engine, claim, display)
-        finally:
-            claim.release()  # runs see it and stop
-            engine.close()
+        if any(plan.step(target).runs for target in plan.targets):
+            _run(plan, where, claim, quiet)
     return plan.study
 
 
@@ -174,47 +178,76 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
     return protocol
 
 
-def _drive(plan: Plan, where: Where, engine: Engine, claim: Claim, display: Display) -> None:
-    flying: dict[Path, tuple[Target, Cell]] = {}
-    modules = _modules(plan)
-    while True:
-        if claim.lost:
-            raise ValueError(f"another sweep has taken over {plan.path}: this one was not seen alive for too long")
-        for target, cell in _next(plan, engine.workers + 1, flying):  # one waits, so that no worker does
-            path = plan.place(target, cell)
-            flying[path] = target, cell
-            engine.submit(_job(path, target, cell, claim, where, modules))
-        if not flying:
-            return
-        display.update()
-        for end in engine.ended(timeout=1.0):
-            target, cell = flying.pop(Path(end.path))
-            if end.result is not None:
-                plan.remember(target, cell, end.result)
-                display.ended(plan.row(target, cell))
+def _run(plan: Plan, where: Where, claim: Claim, quiet: bool) -> None:
+    modules = tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
+    engine = where.engine(modules)
+    with Stop(engine.wake, again=engine.hurry) as stop:
+        try:
+            driver = _Driver(plan, where, claim, engine, modules)
+            with Display(driver.progress, engine, quiet) as display:
+                driver.drive(display, stop)
+        finally:
+            claim.release()  # runs on other machines see it and stop
+            engine.close()
 
 
-def _next(plan: Plan, most: int, flying: Collection[Path]) -> list[tuple[Target, Cell]]:
-    """The runs to start so that at most so many are under way: of the first target that wants any, as they come."""
-    wanted = ((target, cell) for target in plan.targets for cell in plan.step(target).runs)
-    waiting = ((target, cell) for target, cell in wanted if plan.place(target, cell) not in flying)
-    return list(islice(waiting, max(most - len(flying), 0)))
+class _Driver:
+    """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
+
+    def __init__(self, plan: Plan, where: Where, claim: Claim, engine: Engine, modules: tuple[str, ...]) -> None:
+        self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
+        self.progress = Progress(plan)
+        self.due = {target.name: target for target in plan.targets}
+        self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
+        self.handed = 0
+
+    def drive(self, display: Display, stop: Stop) -> None:
+        self.submit()
+        while self.progress.flying:
+            display.update()
+            ends = self.engine.ended(timeout=1.0)
+            if stop.asked:
+                raise KeyboardInterrupt
+            if self.claim.lost:
+                raise ValueError(f"another sweep has taken over {self.plan.path}: this one was not seen alive for long")
+            for end in ends:
+                target, row = self.progress.end(end.path, _result(end))
+                self.handed -= 1
+                self.due[target.name] = target
+                display.ended(row)
+            self.submit()
+
+    def submit(self) -> None:
+        """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.
+
+        A protocol looks at all that has ended: it is asked for more of a target only when none of its runs wait.
+        """
+        for name in [name for name in self.due if not self.waiting[name]]:
+            target = self.due.pop(name)
+            new = self.progress.plan(target, self.plan.step(target))
+            self.waiting[name].extend(self.job(target, cell) for cell in new)
+        for jobs in self.waiting.values():
+            while jobs and self.handed <= self.engine.workers:
+                self.engine.submit(jobs.popleft())
+                self.handed += 1
+
+    def job(self, target: Target, cell: Cell) -> Job:
+        return Job(
+            path=os.path.abspath(self.plan.place(target, cell)),
+            target=target,
+            cell=cell,
+            claim=os.path.abspath(self.claim.path),
+            folder=os.getcwd(),
+            search=tuple(entry or os.getcwd() for entry in sys.path),
+            modules=self.modules,
+            retries=self.where.retries,
+            timeout=self.where.timeout,
+        )
 
 
-def _modules(plan: Plan) -> tuple[str, ...]:
-    """What the runs of a study import, each once: one server has it all."""
-    return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
-
-
-def _job(path: Path, target: Target, cell: Cell, claim: Claim, where: Where, modules: tuple[str, ...]) -> Job:
-    return Job(
-        path=str(path),
-        target=target,
-        cell=cell,
-        claim=str(claim.path),
-        folder=os.getcwd(),
-        search=tuple(entry or os.getcwd() for entry in sys.path),
-        modules=modules,
-        retries=where.retries,
-        timeout=where.timeout,
-    )
+def _result(end: Ended) -> Result | None:
+    """How a run ended; OSError where the disk takes nothing: no other run would fare better, and none is lost."""
+    if end.trouble is not None:
+        why = f"the disk takes nothing more ({end.trouble})"
+        raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
+    return end.result

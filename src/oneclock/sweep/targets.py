@@ -12,8 +12,7 @@ live in `files/` of the run's folder and are kept; its printed output goes to `o
 from __future__ import annotations
 
 import math
-import re
-import shlex
+import os
 import subprocess
 import sys
 import time
@@ -29,7 +28,7 @@ from oneclock.study.environment import environment
 from oneclock.study.identity import Identity, hash_of
 from oneclock.study.records import Result, Run
 from oneclock.sweep import code as fingerprint
-from oneclock.sweep import source
+from oneclock.sweep import shell, source
 from oneclock.sweep.protocol import SEEDS, Cell
 
 
@@ -213,9 +212,9 @@ class Command:
         files = record.path / "files"
         files.mkdir(exist_ok=True)
         places = self._places(cell, files)
-        line = _filled(self.command, {name: shlex.quote(value) for name, value in places.items()})
-        log, started = Path(_filled(self.log, places)), time.monotonic()
-        process = subprocess.Popen(line, shell=True)
+        line, variables = shell.line(self.command, places)
+        log, started = Path(shell.filled(self.log, places)), time.monotonic()
+        process = subprocess.Popen(line, shell=True, env=os.environ | variables)
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=5)
@@ -312,23 +311,6 @@ def _check_places(command: str) -> None:
         raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
     if "{seed}" not in command:
         raise ValueError("the command must say where the seed goes: {seed}")
-
-
-def _filled(text: str, places: dict[str, str]) -> str:
-    """The text with its known places filled; other braces stay as they are.
-
-    >>> _filled("x --beta {beta} --json '{}'", {"beta": "0.9"})
-    "x --beta 0.9 --json '{}'"
-    """
-
-    def fill(match: re.Match[str]) -> str:
-        if match[1] not in places:
-            if match[1] == "lr":
-                raise ValueError("the command has a place for {lr}, and no rates are swept; give them (--rates)")
-            raise ValueError(f"{match[0]} has no value for an untied pair of betas; use {{beta1}} and {{beta2}}")
-        return places[match[1]]
-
-    return re.sub(r"\{(beta|beta1|beta2|lr|seed|budget|folder)\}", fill, text)
 
 
 def _take_over(record: Run, log: Path) -> None:
