@@ -18,6 +18,7 @@ from oneclock.analysis.bootstrap import DRAWS, resample
 from oneclock.analysis.horizons import budget_of, horizons_of
 from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
+from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
 from oneclock.rule import REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.study.best import at_best_rates
@@ -54,7 +55,8 @@ def analyse(
     rule = Refresh(refreshes)
     names, splits = [sweep.name for sweep in sweeps], [sweep.split for sweep in sweeps]
     intervals = stress.stability(ground, rule, names, splits)
-    experiments = experiment_results(sweeps, horizons, ground, rule, intervals, seed)
+    surfaces = [surface_of(sweep, seed=seed) for sweep in study.sweeps]
+    experiments = experiment_results(sweeps, horizons, surfaces, ground, rule, intervals, seed)
     robustness = Robustness(
         stability=intervals,
         mean_width=stress.mean_width(intervals),
@@ -75,7 +77,7 @@ def analyse(
         calibration=calibration,
         robustness=robustness,
         arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps], rules),
-        series=series_of(sweeps, horizons, seed=seed),
+        series=series_of(study.sweeps, horizons, seed=seed),
         missing=(
             *study.missing,
             *verdict.missing_everywhere(experiments),

@@ -20,6 +20,7 @@ from oneclock.analysis.values import (
     RuleCost,
     SeedRun,
     Stability,
+    Surface,
     TimeToTarget,
 )
 from oneclock.horizon import early_stop
@@ -32,6 +33,7 @@ from oneclock.study.sweeps import Sweep, Trial
 def experiment_results(
     sweeps: Sequence[Sweep],
     horizons: Sequence[Horizons],
+    surfaces: Sequence[Surface | None],
     ground: Ground,
     rule: Refresh,
     stability: Sequence[Stability],
@@ -60,6 +62,7 @@ def experiment_results(
                 best_interval=best.interval,
                 tied_with=best.tied_with,
                 best_word=best.word,
+                surface=surfaces[row],
                 rules=tuple(_cost(name, one, horizon.used, points) for name, one in _BESIDE.items()),
                 oracle_beta=oracle.beta,
                 oracle_loss=oracle.loss,

@@ -93,15 +93,23 @@ def best_rates(runs: Iterable[RatedCell]) -> dict[Beta, float | None]:
     >>> best_rates([(0.9, 1.0, 1, 2.0), (0.9, 0.5, 1, 1.8), (0.99, 1.0, 1, 1.9), (0.99, 0.5, 1, 2.1)])
     {0.9: 0.5, 0.99: 1.0}
     """
-    known = list(runs)
-    places = {pair: place for place, pair in enumerate(dict.fromkeys((beta, rate) for beta, rate, _, _ in known))}
-    fit = _Paired((float(places[beta, rate]), seed, loss) for beta, rate, seed, loss in known)
     found: dict[Beta, tuple[float, float | None]] = {}
-    for (beta, rate), place in places.items():
-        level = fit.level.get(float(place), math.inf)
+    for (beta, rate), level in levels(runs).items():
         if beta not in found or level < found[beta][0]:
             found[beta] = level, rate
     return {beta: rate for beta, (_, rate) in found.items()}
+
+
+def levels(runs: Iterable[RatedCell]) -> dict[tuple[Beta, float | None], float]:
+    """The loss of every (beta, rate) as the mean seed would have it, infinite where a run of it diverged.
+
+    >>> levels([(0.9, 1.0, 1, 2.0), (0.9, 1.0, 2, 3.0), (0.5, 1.0, 1, 2.5)])
+    {(0.9, 1.0): 2.5, (0.5, 1.0): 3.0}
+    """
+    known = list(runs)
+    places = {pair: place for place, pair in enumerate(dict.fromkeys((beta, rate) for beta, rate, _, _ in known))}
+    fit = _Paired((float(places[beta, rate]), seed, loss) for beta, rate, seed, loss in known)
+    return {pair: fit.level.get(float(place), math.inf) for pair, place in places.items()}
 
 
 def at_best_rates(sweep: Sweep) -> Sweep:
