@@ -63,7 +63,7 @@ def test_one_rate_has_no_surface_and_few_cells_have_no_bowl():
 def test_the_series_has_an_exponent_for_beta_and_one_for_the_rate():
     budgets = (250, 1000, 4000, 16000)
     tables = [
-        table(b, u=-0.5 * math.log10(b / 200) - 0.3, w=-0.25 * math.log10(b / 250) - 2.4, noise=5e-4) for b in budgets
+        table(b, u=-0.5 * math.log10(b / 200) - 0.5, w=-0.25 * math.log10(b / 250) - 2.4, noise=5e-4) for b in budgets
     ]
     analysis = analyse(read(joined(*tables)), draws=20, repeats=2)
     (series,) = analysis.series
