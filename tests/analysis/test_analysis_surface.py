@@ -9,10 +9,11 @@ from oneclock.analysis import analyse, read
 from oneclock.analysis.surface import surface_of
 
 BETAS = (0.43766, 0.68377, 0.82217, 0.9, 0.94377, 0.96838, 0.98222)
+W = math.log10(2e-3)
 RATES = tuple(1e-3 * 2.0**k for k in range(-4, 5))
 
 
-def table(budget=4000, u=-1.0, w=math.log10(2e-3), tilt=0.0, noise=0.002, seeds=(1, 2), name="task", draw=0):
+def table(budget=4000, u=-1.0, w=W, tilt=0.0, noise=0.002, seeds=(1, 2), name="task", draw=0):
     rng = np.random.default_rng(draw)
     columns = {key: [] for key in ("experiment", "budget", "beta", "rate", "seed", "min_val_loss")}
     for seed in seeds:

@@ -98,12 +98,8 @@ def _neighbourhood(sweep: Sweep) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
         return None
     betas, rates = (sorted({getattr(trial, name) for trial in runs}) for name in ("beta", "rate"))
     beta, rate = min(level, key=lambda pair: (level[pair], str(pair)))
-    near = [
-        trial
-        for trial in runs
-        if abs(betas.index(trial.beta) - betas.index(beta)) <= 1
-        and abs(rates.index(trial.rate) - rates.index(rate)) <= 1
-    ]
+    at = betas.index(beta), rates.index(rate)
+    near = [t for t in runs if max(abs(betas.index(t.beta) - at[0]), abs(rates.index(t.rate) - at[1])) <= 1]
     table = np.array([(math.log10(1 - t.beta), math.log10(t.rate or 1), t.seed, t.loss) for t in near])
     return tuple(table.T)
 
