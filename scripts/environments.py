@@ -41,6 +41,7 @@ def tried(name: str) -> str:
         return "fails: its packages do not install"
     tests = subprocess.run(
         [python, "-m", "pytest", "-p", "no:cacheprovider", *CORE],
+        check=False,
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""},
     )
@@ -51,7 +52,8 @@ def uv(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
     """Run uv quietly, with pyenv's interpreters among those it looks at."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     path = os.pathsep.join([*(str(folder) for folder in sorted(pyenv.glob("*/bin"))), os.environ["PATH"]])
-    return subprocess.run([sys.executable, "-m", "uv", "--quiet", *arguments], env={**os.environ, "PATH": path})
+    command = [sys.executable, "-m", "uv", "--quiet", *arguments]
+    return subprocess.run(command, check=False, env={**os.environ, "PATH": path})
 
 
 if __name__ == "__main__":
