@@ -118,8 +118,9 @@ const oneclock = (() => {
     };
   }
 
-  const [WIDE, HIGH, LEFT, TOP, RIGHT, BOTTOM] = [680, 330, 58, 12, 52, 44];
-  const across = (steps) => LEFT + ((Math.log10(steps) - 2) / 5) * (WIDE - LEFT - RIGHT);
+  const [HIGH, LEFT, TOP, RIGHT, BOTTOM] = [300, 48, 24, 48, 24];
+  const wide = () => Math.max(find("curve").clientWidth, 280); // one unit is one pixel: text keeps its size on a phone
+  const across = (steps) => LEFT + ((Math.log10(steps) - 2) / 5) * (wide() - LEFT - RIGHT);
   const up = (memory) => HIGH - BOTTOM - (Math.log10(memory) / 4) * (HIGH - TOP - BOTTOM);
 
   function line(rule) {
@@ -133,15 +134,15 @@ const oneclock = (() => {
 
   function drawn(steps) {
     const label = (x, y, anchor, text) => `<text x="${x}" y="${y}" text-anchor="${anchor}">${text}</text>`;
-    const middle = (LEFT + WIDE - RIGHT) / 2;
+    const end = wide() - RIGHT;
     const rows = [1, 10, 100, 1000, 10000].map(
       (memory) =>
-        `<line class="grid" x1="${LEFT}" x2="${WIDE - RIGHT}" y1="${up(memory)}" y2="${up(memory)}"/>` +
+        `<line class="grid" x1="${LEFT}" x2="${end}" y1="${up(memory)}" y2="${up(memory)}"/>` +
         label(LEFT - 8, up(memory) + 4, "end", count(memory)) +
-        label(WIDE - RIGHT + 8, up(memory) + 4, "start", written(1 - 1 / memory)),
+        label(end + 8, up(memory) + 4, "start", written(1 - 1 / memory)),
     );
     const columns = [2, 3, 4, 5, 6, 7].map((power) =>
-      label(across(10 ** power), HIGH - BOTTOM + 18, "middle", ["100", "1,000", "10,000", "100,000", "1M", "10M"][power - 2]),
+      label(across(10 ** power), HIGH - BOTTOM + 18, "middle", ["100", "1k", "10k", "100k", "1M", "10M"][power - 2]),
     );
     const [low, high] = calibrated.map(across);
     const beta = betaFor(steps);
@@ -152,16 +153,15 @@ const oneclock = (() => {
       : "";
     const name = "Memory over horizon: the recommendation and the paper's rule";
     return (
-      `<svg viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label="${name}">` +
+      `<svg viewBox="0 0 ${wide()} ${HIGH}" role="img" aria-label="${name}">` +
       `<rect class="band" x="${low}" y="${TOP}" width="${high - low}" height="${HIGH - TOP - BOTTOM}"/>` +
       rows.join("") +
       columns.join("") +
       `<polyline class="line" points="${line(oneclock.recommended)}"/>` +
       `<polyline class="line paper" points="${line(paper)}"/>` +
       here +
-      label(LEFT, TOP + 2, "start", "memory in steps") +
-      label(WIDE, TOP - 4, "end", "beta") +
-      label(middle, HIGH - 8, "middle", "useful steps; line: recommended, dots: the paper's rule, band: the evidence") +
+      label(0, TOP - 12, "start", "memory, steps") +
+      label(wide(), TOP - 12, "end", "beta") +
       "</svg>"
     );
   }
@@ -219,6 +219,7 @@ const oneclock = (() => {
     find("preset").value = "";
     update();
   });
+  window.addEventListener("resize", update);
   document.querySelector("#calculator form").addEventListener("submit", (event) => event.preventDefault());
   update();
 })();
