@@ -1,5 +1,6 @@
 """What a release holds: the package whole, a source archive whose tests can run, a base without torch."""
 
+import os
 import re
 import subprocess
 import sys
@@ -62,3 +63,19 @@ def test_the_base_is_light_and_what_needs_torch_says_so(metadata):
 def test_the_changelog_tells_of_this_version(metadata):
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## \[{re.escape(metadata['Version'])}\]", changelog, flags=re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_the_source_archive_s_own_tests_pass_without_the_clone(archives, tmp_path):
+    with tarfile.open(archives[1]) as source:
+        source.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    tests = ["tests/core", "tests/studies", "tests/site", "tests/test_readme.py", "tests/packaging/test_archives.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *tests],
+        cwd=unpacked,
+        env={**os.environ, "PYTHONPATH": str(unpacked / "src"), "ONECLOCK_DIST": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
