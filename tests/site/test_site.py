@@ -1,4 +1,4 @@
-"""The documentation as it is published: strict, whole, and its calculator equal to the package, in a browser offline."""
+"""The documentation as published: strict and whole, its calculator equal to the package, in a browser offline."""
 
 import os
 import random
@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opened_page import ARTIFACTS
@@ -127,7 +128,7 @@ def test_the_lines_to_paste_hold_the_answer_and_run(calculator):
     assert all("0.95" in line or "horizon=20000" in line for line in lines)
     model = torch.nn.Linear(2, 1)
     for line in lines[:2]:
-        names = {"torch": torch, "oneclock": oneclock, "model": model, "lr": 0.1}
+        names: dict[str, Any] = {"torch": torch, "oneclock": oneclock, "model": model, "lr": 0.1}
         exec(line, names)
         assert names["optimizer"].param_groups[0]["betas"] == (0.95, 0.95)
 
