@@ -1,10 +1,13 @@
 """One sweep of 23 runs by oneclock, by a plain script, by Optuna and by Ray Tune, on two cores, measured side by side.
 
-    python benchmarks/bench_sweep.py [--repeats 3] [--budget 1500] [--only oneclock --only optuna]
+    python benchmarks/bench_sweep.py [--repeats 5] [--budget 1500] [--only oneclock --only optuna]
 
 Each peer runs in an environment of its own below .cache/, made on the first call; torch and scikit-learn come from the
-environment of oneclock. A peer that cannot be installed is left out, loudly. All must find the same losses. Overhead
-per run is the workers' time that no training took: (wall clock x workers - seconds in training) / 23.
+environment of oneclock. A peer that cannot be installed is left out, loudly. All must find the same losses. The ways
+take turns, and what is printed is the median of the repeats with the smallest and the largest. Overhead per run is the
+workers' time that training did not take, (wall clock x workers - training) / 23, by two measures of training: `told`,
+what the way itself timed, and `least`, the least that any way needed for the run. The first leaves out what a way
+imports and warms up within its training; the second counts it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import math
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import sysconfig
@@ -110,35 +114,53 @@ def equal(one: dict, two: dict) -> str:
     return "to the bit" if worst == 0 else f"to {worst:.0e}"
 
 
+def spread(values: list[float]) -> str:
+    """The median, and the smallest and the largest.
+
+    >>> spread([3.0, 1.0, 2.0])
+    '2.00 (1.00 to 3.00)'
+    """
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
 def main(ways: list[str], repeats: int) -> None:
-    walls: dict[str, list[float]] = {}
-    overheads: dict[str, list[float]] = {}
-    same: dict[str, str] = {}
-    reference: dict = {}
+    found: dict[str, list[tuple[float, dict]]] = {}
     for repeat in range(repeats):
         for way in ways:
-            if repeat and way not in walls:
+            if repeat and way not in found:
                 continue
-            found = measured(way)
-            if found is None:
+            sweep = measured(way)
+            if sweep is None:
                 continue
-            wall, rows = found
-            reference = reference or rows
-            same[way] = equal(reference, rows)
-            walls.setdefault(way, []).append(wall)
-            trained = math.fsum(seconds for _, seconds in rows.values())
-            overheads.setdefault(way, []).append((wall * WAYS[way] - trained) / len(rows))
-            print(f"{way:12} {wall:7.1f} s, {trained / len(rows):5.2f} s of training per run", flush=True)
-    ours = min(walls[ways[0]])  # what else the machine does only ever adds
-    print(f"\n{'best of ' + str(repeats):12} {'wall clock':>10} {'oneclock is':>14} {'overhead per run':>18}   losses")
-    for way, times in walls.items():
-        wall, over = min(times), min(overheads[way])
-        print(f"{way:12} {wall:8.1f} s {wall / ours:9.2f} x fast {over:16.2f} s   equal {same[way]}")
+            found.setdefault(way, []).append(sweep)
+            trained = math.fsum(seconds for _, seconds in sweep[1].values())
+            print(f"{way:12} {sweep[0]:7.1f} s, {trained / len(sweep[1]):5.2f} s of training per run", flush=True)
+    show(found)
+
+
+def show(found: dict[str, list[tuple[float, dict]]]) -> None:
+    """The table: wall clock, its ratio to oneclock's in the same repeat, overheads, losses."""
+    first = next(iter(found))
+    reference = found[first][0][1]
+    several = [rows for way, sweeps in found.items() if WAYS[way] > 1 for _, rows in sweeps]  # one thread in each run
+    least = math.fsum(min(rows[cell][1] for rows in several or [reference]) for cell in reference)
+    print(f"\n{'':12} {'wall clock, s':>24} {'x ' + first:>20} {'overhead, told':>22} {'overhead, least':>22}  losses")
+    for way, sweeps in found.items():
+        walls = [wall for wall, _ in sweeps]
+        ratios = [wall / ours for wall, (ours, _) in zip(walls, found[first], strict=False)]
+        told = [math.fsum(seconds for _, seconds in rows.values()) for _, rows in sweeps]
+        overheads = [
+            spread([(wall * WAYS[way] - trained) / len(reference) for wall, trained in zip(walls, times, strict=True)])
+            for times in (told, [least] * len(walls))
+        ]
+        overheads[1] = overheads[1] if WAYS[way] > 1 else ""  # it trains with all threads, and so is another measure
+        same = equal(reference, sweeps[0][1])
+        print(f"{way:12} {spread(walls):>24} {spread(ratios):>20} {overheads[0]:>22} {overheads[1]:>22}  {same}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--budget", default="1500", help="steps of one run")
     parser.add_argument("--only", action="append", choices=list(WAYS))
     arguments = parser.parse_args()

@@ -26,6 +26,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from oneclock.study.folder import Study
+from oneclock.sweep import Plan
 
 TARGET = Path(__file__).with_name("sweep_target.py")
 
@@ -179,7 +180,7 @@ def disturbed(
             missed = [f"it was done after {struck.total()} kills of {kills}"] if struck.total() != kills else []
             return wrong + missed
         if code > 0:
-            told = [f"{row.beta} {row.seed}: {row.reason}" for row in Study.open(study).rows() if row.state == "failed"]
+            told = [f"{row.beta} {row.seed}: {row.reason}" for row in Plan.read(study).rows() if row.state == "failed"]
             return [*wrong, f"the sweep ended with exit code {code}", *told]
 
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import chaos
@@ -83,6 +84,23 @@ def test_a_run_that_hangs_is_killed_with_its_family_and_its_seconds_are_told(tmp
     (row,) = Study.open(tmp_path / "s").rows()
     assert row.reason == "it ran longer than 1 seconds (--timeout)"
     assert row.seconds >= 1
+    assert kept(tmp_path) == KINDS | GOODBYES
+
+
+@linux
+def test_a_server_killed_whenever_it_starts_fails_its_run_in_one_line(tmp_path):
+    marked = chaos.Marked()
+    process = sweep(tmp_path, "returns", marked, "--retries", "1")
+    while process.poll() is None:
+        for pid in marked.of("server"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (1, "")
+    (row,) = Study.open(tmp_path / "s").rows()
+    assert row.state == "failed"
+    assert row.reason.endswith("(tried 2 times)")
+    assert marked.gone(within=5)
 
 
 @linux

@@ -256,3 +256,17 @@ def test_an_attempt_that_finds_nothing_left_to_do_finishes_the_run(tmp_path):
     study = run_sweep(train, 20, tmp_path / "s", betas=[0.9], seeds=[1], jobs=1, quiet=True)
     (row,) = study.rows()
     assert (row.state, row.best_loss) == ("finished", 1.5)
+
+
+def test_a_run_reads_nothing_and_writes_to_its_log(tmp_path):
+    def train(beta, seed, run):
+        print("seen", sys.stdin.read() == "", subprocess.run(["cat"], capture_output=True).stdout)
+        places = {number: os.readlink(f"/proc/self/fd/{number}") for number in range(3)}
+        run.log(10, val_loss=1.0)
+        (run.folder / "places").write_text(json.dumps(places))
+
+    run_sweep(train, 10, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], jobs=2, quiet=True)
+    for folder in tmp_path.glob("s/runs/*/*"):
+        output = str(folder / "output.log")
+        assert json.loads((folder / "files/places").read_text()) == {"0": os.devnull, "1": output, "2": output}
+        assert (folder / "output.log").read_text() == "seen True b''\n"

@@ -1,5 +1,6 @@
 """The sweep as people run it: killed, interrupted, shared and remote, with real processes."""
 
+import errno
 import json
 import os
 import random
@@ -140,9 +141,35 @@ def test_a_claim_of_another_host_counts_until_it_is_old(tmp_path):
     with Claim.take(tmp_path) as taken:
         assert taken.path.name == "claim-8.json"
         assert not claim.exists()
-    claim.write_text("")  # a process that died while it made its claim, or is just making it
+    claim.write_text("")  # on a disk without links: a process that died while it made its claim, or is just making it
     with pytest.raises(Held):
         Claim.take(tmp_path)
+
+
+def test_a_claim_is_whole_or_not_there_whenever_its_maker_is_killed(tmp_path):
+    """Killed at each call on the way: the next one is not kept waiting, and nothing is left behind."""
+    code = "import os, sys; from pathlib import Path; import oneclock.study.claims as claims\n"
+    code += "def deadly(*_, **__): os.kill(os.getpid(), 9)\n"
+    code += "owner, name = (os, sys.argv[2]) if hasattr(os, sys.argv[2]) else (Path, sys.argv[2])\n"
+    code += "setattr(owner, name, deadly); claims.Claim.take(Path(sys.argv[1]))"
+    for number, name in enumerate(("write_text", "link", "unlink")):
+        folder = tmp_path / str(number)
+        died = subprocess.run([sys.executable, "-c", code, folder, name], check=False)
+        assert died.returncode == -signal.SIGKILL
+        with Claim.take(folder) as claim:
+            assert [path.name for path in folder.iterdir()] == [claim.path.name]
+
+
+def test_a_disk_without_links_can_be_claimed(tmp_path, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.EOPNOTSUPP, "no links here")
+
+    monkeypatch.setattr(os, "link", refused)
+    with Claim.take(tmp_path) as claim:
+        assert [path.name for path in tmp_path.iterdir()] == [claim.path.name]
+        assert holder(tmp_path) is not None
+        with pytest.raises(Held):
+            Claim.take(tmp_path)
 
 
 @pytest.mark.parametrize("stale", [True, False])

@@ -65,22 +65,32 @@ def test_killed_at_any_step(tmp_path: Path, in_child: InChild, moment: dict[str,
     assert not (tmp_path / "killed/checkpoint").exists()
 
 
-# A function of the standard library or torch that saving and recording go through, and which of its calls kills.
+# A function of the standard library or torch, the file it works on, and which of its calls on such a file kills.
 MOMENTS = [
-    ("torch.save", 1, "before"),
-    ("os.fsync", 2, "before"),  # within the first checkpoint or evaluation
-    ("os.fsync", 3, "before"),
-    ("os.replace", 3, "before"),  # run.json and the rewound curve come first: this moves the first checkpoint
-    ("os.replace", 3, "after"),
-    ("os.replace", 4, "before"),
-    ("os.replace", 4, "after"),  # two checkpoints are there
-    ("os.unlink", 3, "after"),  # the older checkpoint is gone
-    ("shutil.rmtree", 1, "before"),  # result.json is there, and the checkpoint still
+    ("torch.save", "", 1, "before"),
+    ("os.fsync", "checkpoint/new", 1, "before"),
+    ("os.fsync", "curve.jsonl", 1, "before"),
+    ("os.replace", "run.json", 1, "before"),
+    ("os.replace", "run.json", 1, "after"),
+    ("os.replace", "checkpoint/step-", 1, "before"),
+    ("os.replace", "checkpoint/step-", 1, "after"),
+    ("os.replace", "checkpoint/step-", 2, "before"),
+    ("os.replace", "checkpoint/step-", 2, "after"),  # two checkpoints are there
+    ("os.unlink", "checkpoint/step-", 1, "after"),  # the older checkpoint is gone
+    ("os.replace", "result.json", 1, "before"),
+    ("shutil.rmtree", "checkpoint", 1, "before"),  # result.json is there, and the checkpoint still
 ]
 
 
-@pytest.mark.parametrize(("function", "call", "when"), MOMENTS)
-def test_killed_while_writing(tmp_path: Path, in_child: InChild, function: str, call: int, when: str) -> None:
+def named(argument: object) -> str:
+    """The file that an argument means: a path, or the number of an open file."""
+    return os.readlink(f"/proc/self/fd/{argument}") if isinstance(argument, int) else str(argument)
+
+
+@pytest.mark.parametrize(("function", "file", "call", "when"), MOMENTS)
+def test_killed_while_writing(
+    tmp_path: Path, in_child: InChild, function: str, file: str, call: int, when: str
+) -> None:
     run(tmp_path / "whole")
 
     def killed() -> None:
@@ -89,11 +99,12 @@ def test_killed_while_writing(tmp_path: Path, in_child: InChild, function: str, 
         original, calls = getattr(module, name), []
 
         def deadly(*arguments: Any, **options: Any) -> Any:
-            calls.append(1)
-            if len(calls) == call and when == "before":
+            struck = file in " ".join(map(named, arguments))
+            calls.extend([1] * struck)
+            if struck and len(calls) == call and when == "before":
                 die()
             value = original(*arguments, **options)
-            if len(calls) == call:
+            if struck and len(calls) == call:
                 die()
             return value
 

@@ -1,13 +1,14 @@
 """Who works on a folder: one live process at a time, on one machine or over a network disk.
 
-A claim is a numbered file, `claim-7.json`; the highest number counts. It is made with O_EXCL, which is atomic on
-network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken over by
-making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another host
-it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk.
+A claim is a numbered file, `claim-7.json`; the highest number counts. It is written aside and linked to its name, which
+is atomic on network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken
+over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
+host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -24,6 +25,9 @@ from typing import Any
 
 HEARTBEAT = 10.0
 """Seconds between two touches of a claim that is held."""
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a disk says that has no links: some that travel between systems, and some of other people's making."""
 
 STALE = 120.0
 """Seconds without a touch after which another host's claim counts as dead."""
@@ -72,18 +76,14 @@ class Claim:
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
         claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
         try:
-            with open(claim.path, "x", encoding="utf-8") as file:
-                json.dump(asdict(me()), file)
-        except FileExistsError:
+            _make(claim.path)
+        except (FileExistsError, FileNotFoundError):  # the second: whoever was faster has cleared up behind the dead
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
-        except OSError:
-            claim.release()
-            raise
         others = [path for path in _all(folder) if path != claim.path]
         if any(_alive(path) for path in others):  # made since this process looked
             claim.release()
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it")
-        for path in others:
+        for path in (*others, *folder.glob(".claim-*")):
             path.unlink(missing_ok=True)
         return claim
 
@@ -126,6 +126,21 @@ def touch(folder: Path) -> None:
     if (last := _last(Path(folder))) is not None:
         with suppress(OSError):
             os.utime(last)
+
+
+def _make(path: Path) -> None:
+    """Make a claim of this process, whole or not at all; FileExistsError where another was faster."""
+    text, aside = json.dumps(asdict(me())), path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        os.link(aside, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 @cache

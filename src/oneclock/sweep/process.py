@@ -47,6 +47,11 @@ class Process:
                 return message
         return "gone", None
 
+    def end(self) -> None:
+        """Have the run and all that it started end, politely first; its exit is told when they have."""
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as line, suppress(OSError):
+            line.shutdown(socket.SHUT_WR)
+
     def __enter__(self) -> Process:
         return self
 

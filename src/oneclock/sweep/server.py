@@ -54,7 +54,10 @@ def serve(modules: list[str]) -> NoReturn:
     if modules and _threads() > 1:  # a process with threads must not fork: do without the imports
         os.execv(sys.executable, command([]))
     gc.freeze()  # and no run touches, and so copies, the pages of what all share
-    _Server(socket.socket(fileno=0)).forever()
+    owner = socket.socket(fileno=os.dup(0))
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)  # what runs read from standard input
+    _Server(owner).forever()
 
 
 class _Server:
@@ -219,9 +222,6 @@ def _settle(job: Job) -> None:
     os.environ[MARK] = job.path
     path = Path(job.path)
     path.mkdir(parents=True, exist_ok=True)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
     output = os.open(path / "output.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)

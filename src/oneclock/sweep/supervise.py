@@ -72,8 +72,9 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
                     told = message
             elif not watch.alive():
                 return "stopped", None
-            elif watch.overdue():
-                return "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
+            elif told is None and watch.overdue():
+                told = "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
+                process.end()
             watch.keep()
 
 
