@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.arguments import ARGUMENTS
-from oneclock.logs.formats import lines
 from oneclock.logs.source import Contents, Found, Runs, Wanted, flat, number
 
 FORMAT = "JSON lines"
@@ -18,7 +18,7 @@ _LOOKED_AT = 1000  # first objects that settle which key is the step
 
 
 def sniff(path: Path) -> bool:
-    first = next((line for line in lines.head(path).splitlines() if line.strip()), "")
+    first = next((line for line in guards.head(path).splitlines() if line.strip()), "")
     try:
         return isinstance(json.loads(first), dict)
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ class _Objects:
         self._path, self._bad, self._torn = path, 0, False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for line in lines.lines(self._path):
+        for line in guards.lines(self._path):
             if not line.strip():
                 continue
             try:
@@ -89,7 +89,7 @@ class _Objects:
             self._torn = False
             if isinstance(value, dict):
                 yield value
-        self._torn = self._torn and not lines.ends_whole(self._path)
+        self._torn = self._torn and not guards.ends_whole(self._path)
 
     def warnings(self) -> list[str]:
         """What was left out, once the file is read."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from oneclock.logs.formats import lines
+from oneclock import guards
 from oneclock.logs.formats.plain_csv import read_table
 from oneclock.logs.formats.table import CsvTable
 from oneclock.logs.source import MOST_RUNS, Contents, Wanted, number
@@ -58,7 +58,7 @@ def _is_metrics(path: Path) -> bool:
 def _hparams(path: Path) -> Iterator[tuple[str, object]]:
     """The plain `name: value` lines of a YAML file, and lists of numbers; tags and nesting are not opened."""
     key, items = "", []
-    for line in lines.head(path).splitlines() if path.is_file() else []:
+    for line in guards.head(path).splitlines() if path.is_file() else []:
         if (item := re.fullmatch(r"\s*- (\S+)", line)) and number(item[1]) is not None:
             items.append(number(item[1]))
             yield key, list(items)

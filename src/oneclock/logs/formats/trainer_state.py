@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from oneclock import guards
 from oneclock.logs import names
-from oneclock.logs.formats import lines
 from oneclock.logs.formats.json_lines import gather
 from oneclock.logs.source import Contents, Wanted
 
@@ -20,7 +20,7 @@ _NAME = "trainer_state.json"
 def sniff(path: Path) -> bool:
     if path.is_dir():
         return bool(_states(path))
-    start = lines.head(path)
+    start = guards.head(path)
     return start.lstrip().startswith("{") and '"log_history"' in start
 
 
