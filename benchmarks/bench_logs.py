@@ -69,7 +69,7 @@ def read_nothing(path: str) -> int:
 def read_ours(path: str) -> int:
     from oneclock import logs
 
-    return len(logs.read(path).curves[0].steps)
+    return len(logs.read_log(path).curves[0].steps)
 
 
 def read_pandas(path: str) -> int:

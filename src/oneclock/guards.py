@@ -28,6 +28,9 @@ MOST_COLUMNS = 10_000
 MOST_COPIED = 2**31
 """Bytes that standard input may put on disk."""
 
+COPY = "standard-input"
+"""What a copy of standard input is called."""
+
 _BLOCK = 2**18
 _SPELLED = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
 
@@ -114,7 +117,7 @@ def plain_table(path: Path, delimiter: str) -> Path:
 def copied(stream: BinaryIO, most: int = MOST_COPIED) -> Iterator[Path]:
     """What a stream holds as a file, which readers can look into twice; it is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="oneclock-") as folder:
-        path, left = Path(folder) / "standard-input", most
+        path, left = Path(folder) / COPY, most
         with open(path, "wb") as file:
             while block := stream.read(_BLOCK):
                 left -= len(block)

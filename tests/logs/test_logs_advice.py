@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 
 from oneclock import rule
-from oneclock.advise.advice import advise
+from oneclock.advice.answer import advise
 from oneclock.cli import main
 from oneclock.horizon import Curve, early_stop, effective_horizon
 from oneclock.logs import LoggedRun

@@ -16,7 +16,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from oneclock import logs
-from oneclock.advise import advice
+from oneclock.advice import advise
 from oneclock.logs.formats import event, tfrecord
 from oneclock.logs.read import FILES, read_as
 from oneclock.logs.source import Wanted
@@ -122,11 +122,11 @@ def curves_or_one_error(format, data):
     """Read the bytes as that format and as what they look like, and have advice on what was read."""
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), format, data)
-        for read in (lambda: read_as(READERS[format], path, Wanted()), lambda: logs.read(path)):
+        for read in (lambda: read_as(READERS[format], path, Wanted()), lambda: logs.read_log(path)):
             with contextlib.suppress(ValueError):
                 log = read()
                 assert log.curves
-                assert advice.advise(log.runs, log.unit).next
+                assert advise(log).next
 
 
 def test_every_reader_is_here():
@@ -135,7 +135,7 @@ def test_every_reader_is_here():
 
 @pytest.mark.parametrize("format", SAMPLES)
 def test_samples_are_read(format, tmp_path):
-    log = logs.read(written(tmp_path, format, SAMPLES[format]))
+    log = logs.read_log(written(tmp_path, format, SAMPLES[format]))
     assert log.format == format
     assert len(log.curves[0].steps) == len(POINTS)
 
@@ -171,7 +171,7 @@ def laid_out(folder, files):
 
 @pytest.mark.parametrize("format", FOLDERS)
 def test_sample_folders_are_read(format, tmp_path):
-    log = logs.read(laid_out(tmp_path, FOLDERS[format]))
+    log = logs.read_log(laid_out(tmp_path, FOLDERS[format]))
     assert log.format == format
     assert len(log.curves[0].steps) == len(POINTS)
 
@@ -187,9 +187,9 @@ def test_any_bytes_in_folders(format, data):
     with tempfile.TemporaryDirectory() as folder:
         path = laid_out(Path(folder), files | odd)
         with contextlib.suppress(ValueError):
-            log = logs.read(path)
+            log = logs.read_log(path)
             assert log.curves
-            assert advice.advise(log.runs, log.unit).next
+            assert advise(log).next
 
 
 @pytest.mark.parametrize("format", SAMPLES)
@@ -298,7 +298,7 @@ def test_a_database_that_computes_for_ever(tmp_path):
             "SELECT 'loss' AS key, 1.0 AS value, 'a' AS run_uuid, step, 0 AS is_nan, 0 AS timestamp FROM n"
         )
     connection.close()
-    with pytest.raises(ValueError, match="no log that can be read"):
-        logs.read(path)
-    with pytest.raises(ValueError, match="interrupted"):
+    with pytest.raises(ValueError, match="neither MLflow's nor Trackio's tables"):
+        logs.read_log(path)
+    with pytest.raises(ValueError, match="no table 'metrics' with the stored columns"):
         read_as(READERS["MLflow database"], path, Wanted())
