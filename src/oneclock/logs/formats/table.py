@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -66,13 +66,11 @@ class CsvTable:
         """
         width, upto = len(self.columns), max(map(self.columns.index, columns)) + 1
         header, whole = self.columns[:upto], True
-        ahead: deque[str] = deque()
         rest = guards.lines(self.path)
-        for line in _with_pushed_back(ahead, rest):
+        while (line := next(rest, None)) is not None:
             if '"' in line:
-                cells = self._quoted(line, ahead, rest)
+                cells, rest = self._quoted(line, rest)
                 whole = cells is not None and len(cells) == width
-                self.strays += cells is None
             else:
                 cells = line.split(self.delimiter, upto)
                 whole = line.count(self.delimiter) + 1 == width
@@ -87,29 +85,29 @@ class CsvTable:
             self.torn = True
             self.skipped -= 1
 
-    def _quoted(self, line: str, ahead: deque[str], rest: Iterator[str]) -> list[str] | None:
-        """The cells of a line with quotes and of those that a quoted cell runs on to; None where a quote is stray.
+    def _quoted(self, line: str, rest: Iterator[str]) -> tuple[list[str] | None, Iterator[str]]:
+        """The cells of a line with quotes and of those that a quoted cell runs on to, None where a quote is stray.
 
         A quote is stray if it closes nowhere, or only after lines that are rows themselves: then those are read as
-        rows, and nothing but the line that opened it is lost.
+        rows, and nothing but the line that opened it is lost. With the cells come the lines that are left.
         """
         taken: list[str] = []
 
         def following() -> Iterator[str]:
             size = 0
-            for one in _with_pushed_back(ahead, rest):
+            while self.strays < _MOST_STRAYS and size < _LONGEST_QUOTE and (one := next(rest, None)) is not None:
                 taken.append(one)
-                size += len(one)
-                if size > _LONGEST_QUOTE or self.strays >= _MOST_STRAYS or self._is_row(one):
+                if self._is_row(one):
                     return
+                size += len(one) + 1
                 yield f"{one}\n"
 
         try:
             cells = next(csv.reader(chain([f"{line}\n"], following()), delimiter=self.delimiter, strict=True))
         except csv.Error:
-            ahead.extendleft(reversed(taken))
-            return None
-        return [cell.removesuffix("\n") for cell in cells]
+            self.strays += 1
+            return None, chain(taken, rest) if taken else rest
+        return [cell.removesuffix("\n") for cell in cells], rest
 
     def _is_row(self, line: str) -> bool:
         """Whether a line is a row by itself: as wide as the header, with numbers where the first row has them."""
@@ -149,16 +147,6 @@ class CsvTable:
                 f"{sum(words.values()):,} cells of {column!r} are no number and were left out, as {example!r} is"
             )
         return found
-
-
-def _with_pushed_back(ahead: deque[str], rest: Iterator[str]) -> Iterator[str]:
-    while True:
-        if ahead:
-            yield ahead.popleft()
-        elif (line := next(rest, None)) is not None:
-            yield line
-        else:
-            return
 
 
 def _cells(line: list[str], delimiter: str) -> list[str]:
