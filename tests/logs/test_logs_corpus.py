@@ -30,6 +30,21 @@ def test_the_known_horizon(name, tmp_path):
     assert f"horizon={advice.horizon:_}" in advice.next
 
 
+PRINTED = [name for name, form in CORPUS.items() if form.format.startswith("terminal")]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_printed_with_nothing_before_and_much_between(name, tmp_path):
+    form = CORPUS[name]
+    lines = form.content.splitlines(keepends=True)[3:]
+    noise = "WARNING: 3 files, 17 retries\r  5%|#    | 1/20 [00:01<00:19, 1.0it/s]\n, ,\n{not json\n"
+    for text in ("".join(lines), "".join(noise + line for line in lines)):
+        (tmp_path / "output.log").write_text(text)
+        log = logs.read_log(tmp_path / "output.log", **form.options)
+        assert log.format == form.format
+        same_horizon(log.curves[0], CURVE, BUDGET)
+
+
 @pytest.mark.parametrize("name", [name for name, form in CORPUS.items() if isinstance(form.content, str)])
 def test_the_same_from_standard_input(name, tmp_path):
     form = CORPUS[name]
@@ -38,7 +53,7 @@ def test_the_same_from_standard_input(name, tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", [name for name, form in CORPUS.items() if form.format.startswith("terminal")])
+@pytest.mark.parametrize("name", PRINTED)
 def test_the_same_while_it_is_printed(name, tmp_path):
     """Followed in pieces that end anywhere, a run's output gives what the whole file gives."""
     form = CORPUS[name]

@@ -32,9 +32,10 @@ def sniff(path: Path) -> bool:
     if isinstance(first, dict):
         return len(lines) == 1 and any(isinstance(value, list | dict) and len(value) > 1 for value in first.values())
     try:
-        return next(elements(path), None) is not None
+        begun = list(islice(elements(path), 2))
     except ValueError:
         return False
+    return bool(begun) and (start.startswith("{") or isinstance(begun[0].value, dict))
 
 
 def load(path: Path, wanted: Wanted) -> Contents:

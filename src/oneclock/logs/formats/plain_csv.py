@@ -19,7 +19,7 @@ def sniff(path: Path) -> bool:
     except ValueError:
         return False
     numbers = [table.number(cell) is not None for cell in table.first_row]
-    return any(numbers) and len(numbers) == len(table.columns)
+    return any(numbers) and (len(table.columns) > 1 or len(numbers) == 1)
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
