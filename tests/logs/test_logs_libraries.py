@@ -1,5 +1,6 @@
 """Every format as its own library writes it: the curve comes back, and with it the horizon."""
 
+import contextlib
 import os
 import sys
 import warnings
@@ -121,7 +122,8 @@ def trainer_run(tmp_path_factory):
         eval_dataset=rows[16:],
         callbacks=[Watch],
     )
-    trainer.train()
+    with open(folder / "output.log", "w") as output, contextlib.redirect_stdout(output):
+        trainer.train()
     return folder, Curve(list(seen), list(seen.values()))
 
 
@@ -144,6 +146,15 @@ def test_trainer_with_tensorboard(trainer_run):
     same_horizon(log.curves[0], known, 40)
     arguments = log.runs[0].arguments
     assert (arguments.beta1, arguments.beta2, arguments.max_steps) == (0.9, 0.95, 40)
+
+
+def test_trainer_as_it_prints(trainer_run):
+    """The dicts that a real Trainer prints, which name epochs only: four steps of 16 rows in batches of 4."""
+    folder, known = trainer_run
+    log = logs.read_log(folder / "output.log", steps_per_epoch=4)
+    assert (log.format, log.metric) == ("terminal output, transformers", "eval_loss")
+    assert log.curves[0].steps == known.steps
+    assert all(abs(a - b) < 5e-4 for a, b in zip(log.curves[0].losses, known.losses, strict=True))
 
 
 def test_lightning(tmp_path):
@@ -190,7 +201,12 @@ def test_lightning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its advice on workers, and deprecations in its own code
         trainer.fit(Module(1e-3, (0.9, 0.95)), loader, torch.utils.data.DataLoader(torch.ones(1, 1)))
-    for place in (tmp_path / "runs", tmp_path / "runs" / "version_0", tmp_path / "runs" / "version_0" / "metrics.csv"):
+    for place in (
+        tmp_path,
+        tmp_path / "runs",
+        tmp_path / "runs" / "version_0",
+        tmp_path / "runs" / "version_0" / "metrics.csv",
+    ):
         log = logs.read_log(place)
         assert (log.format, log.metric, log.step, log.unit) == ("Lightning CSVLogger", "val_loss", "step", "steps")
         same_horizon(log.curves[0], Curve(list(known), list(known.values())), 200)
@@ -209,7 +225,11 @@ def test_keras(tmp_path):
     model.compile("adam", "mse")
     path = tmp_path / "keras.log"
     callbacks = [Known(), keras.callbacks.CSVLogger(str(path))]
-    model.fit(np.ones((4, 1)), np.ones((4, 1)), epochs=len(LOSSES), verbose=0, callbacks=callbacks)
+    with open(tmp_path / "output.log", "w") as output, contextlib.redirect_stdout(output):
+        model.fit(np.ones((4, 1)), np.ones((4, 1)), epochs=len(LOSSES), verbose=2, callbacks=callbacks)
+    printed = logs.read_log(tmp_path / "output.log", steps_per_epoch=500)
+    assert printed.curves[0].steps == CURVE.steps
+    assert all(abs(a - b) < 5e-4 for a, b in zip(printed.curves[0].losses, LOSSES, strict=True))
     log = logs.read_log(path)
     assert (log.format, log.metric, log.unit) == ("Keras CSVLogger", "val_loss", "epochs")
     log = logs.read_log(path, steps_per_epoch=500)

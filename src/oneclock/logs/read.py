@@ -193,7 +193,7 @@ def _reader_of(path: Path) -> Reader:
 def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
-    if not held:
+    if not seen or (named is None and not held):
         raise ValueError(f"{path} ({source.format}) holds no curve; it has: {names.listed(seen)}")
     metric = names.choose_metric(seen, named, path)
     chosen = [run for run in source.runs if len(run.series.get(metric, ()))]

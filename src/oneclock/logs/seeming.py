@@ -21,7 +21,7 @@ _BY_START = {
     b":W&B": "a W&B run file of another version; export the run's chart as CSV, or use run.scan_history()",
 }
 _BY_FILE = {
-    ".aim": "an Aim repository, which only Aim itself can read; save the metric with Aim's export to CSV",
+    ".aim": "an Aim repository, which only Aim itself can open; export the metric as CSV from its page",
     "wandb": "a W&B folder without run files; export the run's chart as CSV, or use run.scan_history()",
     ".neptune": "a Neptune folder; download the metric as CSV",
 }

@@ -48,7 +48,7 @@ class Records:
                     begun = None
 
     def _pieces(self) -> Iterator[tuple[int, bytes]]:
-        left = os.path.getsize(self._path)
+        left = os.path.getsize(self._path) - _PIECE.size
         with open(self._path, "rb") as file:
             at = len(file.read(_PIECE.size))  # the file's own header, as long as a piece's
             while left > 0 and (block := file.read(min(_BLOCK - at, left))):
@@ -69,6 +69,7 @@ class Records:
                 return
             yield kind, data
             at += _PIECE.size + length
+        self.torn = last and any(block[at:])
 
 
 def is_run_file(path: Path) -> bool:
