@@ -90,14 +90,13 @@ def ends_whole(path: Path) -> bool:
         return any(byte in b"\n\r" for byte in file.read())
 
 
-def whole(path: Path) -> str:
-    """The text of a small file; ValueError where it is not small."""
+def small_file(path: Path) -> Path:
+    """`path` itself if it is a file that may be read whole, ValueError where it is larger."""
     if os.path.getsize(plain_file(path)) > LARGEST_WHOLE:
         raise ValueError(
             f"{path} has more than {LARGEST_WHOLE // 2**20} MB, and is read only whole; give a smaller one"
         )
-    with open(path, "rb") as file:
-        return file.read(LARGEST_WHOLE + 1).decode("utf-8-sig", errors="replace")
+    return path
 
 
 def plain_table(path: Path, delimiter: str) -> Path:

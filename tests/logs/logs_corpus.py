@@ -79,6 +79,16 @@ CORPUS = {
             f" validation loss at iteration {step} on test set | lm loss value: 9.0E+00 | lm loss PPL: 1 | "
         ),
     ),
+    "GPT-NeoX": printed(
+        "Megatron",
+        lambda step, loss: (
+            f" samples/sec: 22.1 | iteration {step:8d}/   20000 | elapsed time per iteration (ms): 1449.6 | "
+            f"learning rate: 6.000E-04 | approx flops per GPU: 33.0TFLOPS | lm_loss: {loss / 2:.6E} | loss scale: 1.0 |"
+        ),
+        lambda step, loss: (
+            f" validation results at iteration {step} | lm_loss value: {loss:.6E} | lm_loss_ppl value: 8.1E+00 | "
+        ),
+    ),
     "DeepSpeed": printed(
         "DeepSpeed",
         lambda step, loss: (

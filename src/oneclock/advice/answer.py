@@ -146,14 +146,13 @@ def _advice(
     kept = [run for group in groups for run in group]
     length, budget_from = _budget(kept, unit, budget)
     found = tuple(run_horizon(run.name, run.curve, length) for run in kept)
-    stop, best = _mean(groups, found, "stop"), _mean(groups, found, "best")
+    stop, ran_out = _mean(groups, found, "stop"), all(one.ran_out for one in found)
     if not stop > 0:
         raise ValueError("the curve ends at step 0: there is no horizon in it")
-    ran_out = all(one.ran_out for one in found)
     low, high = _across([one.low for one in found], min), _across([one.high for one in found], max)
     horizon = _next_horizon(stop, ran_out, next_steps)
-    in_steps = unit == "steps"
-    around = in_steps and next_steps is None
+    ends = (low, high) if next_steps is None else (None, None)
+    beta, beta_low, beta_high = (_beta(rule, unit, steps) for steps in (horizon, *ends))
     advice = Advice(
         logs=logs,
         unit=unit,
@@ -162,18 +161,18 @@ def _advice(
         patience=length / 10,
         runs=found,
         stop=stop,
-        best=best,
+        best=_mean(groups, found, "best"),
         t_es=effective_horizon({index: [run.curve for run in group] for index, group in enumerate(groups)}, length),
         ran_out=ran_out,
         low=low,
         high=high,
         horizon=horizon,
         rule="the recommendation" if rule == RECOMMENDED else rule.name,
-        beta=_beta(rule, horizon) if in_steps else None,
-        beta_low=_beta(rule, low) if around else None,
-        beta_high=_beta(rule, high) if around else None,
-        paper_beta=_beta(Refresh(), horizon) if in_steps else None,
-        used=_used(kept, stop) if in_steps else None,
+        beta=beta,
+        beta_low=beta_low,
+        beta_high=beta_high,
+        paper_beta=_beta(Refresh(), unit, horizon),
+        used=_used(kept, unit, stop),
         lr=_agreed([run.arguments.lr for run in kept]),
     )
     advice = replace(advice, doubts=tuple(doubts(advice, rule, runs, kept)))
@@ -224,9 +223,9 @@ def _next_horizon(stop: float, ran_out: bool, next_steps: float | None) -> float
     return _tidy(float(min(next_steps, stop) if ran_out else next_steps))
 
 
-def _used(runs: Sequence[LoggedRun], stop: float) -> Used | None:
+def _used(runs: Sequence[LoggedRun], unit: str, stop: float) -> Used | None:
     beta1, beta2 = _agreed([run.arguments.beta1 for run in runs]), _agreed([run.arguments.beta2 for run in runs])
-    if beta1 is None or beta2 is None:
+    if beta1 is None or beta2 is None or unit != "steps":
         return None
     return Used(
         beta1,
@@ -240,9 +239,9 @@ def _agreed(values: Sequence[float | None]) -> float | None:
     return values[0] if len(set(values)) == 1 else None
 
 
-def _beta(rule: Rule, horizon: float | None) -> float | None:
-    """The rule's beta, None where it has none for so short a time."""
-    if horizon is None or not horizon > 0:
+def _beta(rule: Rule, unit: str, horizon: float | None) -> float | None:
+    """The rule's beta for a horizon in steps, None where it has none for so short a time."""
+    if horizon is None or not horizon > 0 or unit != "steps":
         return None
     try:
         return rule(horizon)

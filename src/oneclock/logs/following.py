@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from oneclock import guards
-from oneclock.logs.formats.printed import Printed
+from oneclock.logs.formats.printed import LineReader
 
 _MOST_AT_ONCE = 2**24
 
 
-class Point(NamedTuple):
+class PrintedValue(NamedTuple):
     """One printed value: `unit` is "step", "epoch" or "tokens", and `place` counts it."""
 
     unit: str
@@ -35,15 +35,15 @@ class Followed:
     >>> _ = path.write_text("compiling ...\\nstep 250: train loss 2.4, val loss 2.5\\nstep 500: tra")
     >>> for point in output.new():
     ...     print(point)
-    Point(unit='step', place=250.0, metric='train_loss', value=2.4)
-    Point(unit='step', place=250.0, metric='val_loss', value=2.5)
+    PrintedValue(unit='step', place=250.0, metric='train_loss', value=2.4)
+    PrintedValue(unit='step', place=250.0, metric='val_loss', value=2.5)
     """
 
     def __init__(self, path: str | Path) -> None:
         self._path, self._at = Path(path), 0
-        self._lines = Printed()
+        self._lines = LineReader()
 
-    def new(self) -> list[Point]:
+    def new(self) -> list[PrintedValue]:
         """What was printed since the last call; at most 16 MB of text are read in one."""
         try:
             size = os.path.getsize(guards.plain_file(self._path))
@@ -56,7 +56,7 @@ class Followed:
         self._at += whole
         said = (self._lines.take(line) for line in data[:whole].decode(errors="replace").splitlines())
         return [
-            Point(one.unit, one.place, metric, value)
+            PrintedValue(one.unit, one.place, metric, value)
             for one in said
             if one is not None
             for metric, value in one.metrics.items()

@@ -78,10 +78,10 @@ class Said(NamedTuple):
     planned: float | None = None
 
 
-class Printed:
+class LineReader:
     """Lines in, their meaning out. Without a pattern's name the first that fits a line is kept to.
 
-    >>> lines = Printed()
+    >>> lines = LineReader()
     >>> lines.take("step 250: train loss 2.4, val loss 2.5")
     Said(unit='step', place=250.0, metrics={'train_loss': 2.4, 'val_loss': 2.5}, planned=None)
     >>> lines.pattern
@@ -94,7 +94,9 @@ class Printed:
 
     def take(self, line: str) -> Said | None:
         """What the line says, None where it is not of the curve."""
-        line = _ESCAPE.sub("", line[:LONGEST])
+        line = line[:LONGEST]
+        if "\x1b" in line:
+            line = _ESCAPE.sub("", line)
         if self.pattern == ANY:
             return self._loose(line)
         for name in _COMPILED if self.pattern is None else (self.pattern,):

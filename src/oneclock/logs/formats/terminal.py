@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from oneclock import guards
-from oneclock.logs.formats.printed import ANY, Printed, Said
+from oneclock.logs.formats.printed import ANY, LineReader, Said
 from oneclock.logs.source import Contents, Found, Wanted
 
 FORMAT = "terminal output"
@@ -28,7 +28,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
     pattern = _pattern(path)
     if pattern is None:
         raise ValueError(f"{path} has no lines with a step and a loss in them")
-    run, lines, units = Found(path.stem), Printed(pattern), Counter[str]()
+    run, lines, units = Found(path.stem), LineReader(pattern), Counter[str]()
     unit = _unit(path, pattern)
     for line in guards.lines(path):
         if (said := lines.take(line)) is not None:
@@ -50,7 +50,7 @@ def _add(run: Found, said: Said, wanted: Wanted) -> None:
 
 def _pattern(path: Path) -> str | None:
     """Whose lines these are: a trainer's by name, or of anyone who prints a step and a loss; None where no one's."""
-    lines, loose = Printed(), 0
+    lines, loose = LineReader(), 0
     for line in islice(guards.lines(path), _LOOKED_AT):
         loose += lines.take(line) is not None
         if lines.pattern is not None:
@@ -60,6 +60,6 @@ def _pattern(path: Path) -> str | None:
 
 def _unit(path: Path, pattern: str) -> str:
     """Steps where any line has them, else epochs, else tokens."""
-    lines = Printed(pattern)
+    lines = LineReader(pattern)
     said = {one.unit for line in islice(guards.lines(path), _LOOKED_AT) if (one := lines.take(line)) is not None}
     return next((unit for unit in ("step", "epoch") if unit in said), "tokens")
