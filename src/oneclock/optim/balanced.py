@@ -15,6 +15,8 @@ lr * (1 - beta1) / sqrt(1 - beta2).
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
@@ -31,6 +33,10 @@ class BalancedAdam(OneClock):
     another that `rule_from` takes, or a rule value) or `refreshes` (that many in the paper's rule). All other options
     are torch's. The fused kernel is used wherever torch has one and it is right, unless `fused=False` or
     `foreach=True` says otherwise.
+
+    `state="compact"` keeps three bytes of state per parameter instead of eight (docs/compact.md), for float32 and
+    bfloat16 parameters, without amsgrad, capturable and differentiable; with `stochastic_rounding` bfloat16 parameters
+    are rounded so that small updates are not lost.
 
     Raises ValueError for both or neither of `beta` and `horizon`, for what they cannot be, for `betas=`, and for a
     parameter group with a beta of its own; RuntimeError at a step before which something untied the betas.
@@ -58,6 +64,8 @@ class BalancedAdam(OneClock):
         differentiable: bool = False,
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
+        state: Literal["full", "compact"] = "full",
+        stochastic_rounding: bool = False,
         betas: None = None,
     ) -> None:
         super().__init__(
@@ -68,6 +76,8 @@ class BalancedAdam(OneClock):
             rule=rule,
             refreshes=refreshes,
             betas=betas,
+            state=state,
+            stochastic_rounding=stochastic_rounding,
             eps=eps,
             weight_decay=weight_decay,
             amsgrad=amsgrad,
@@ -88,6 +98,10 @@ class BalancedAdamW(OneClock, torch.optim.AdamW):
     another that `rule_from` takes, or a rule value) or `refreshes` (that many in the paper's rule). All other options
     are torch's. The fused kernel is used wherever torch has one and it is right, unless `fused=False` or
     `foreach=True` says otherwise.
+
+    `state="compact"` keeps three bytes of state per parameter instead of eight (docs/compact.md), for float32 and
+    bfloat16 parameters, without amsgrad, capturable and differentiable; with `stochastic_rounding` bfloat16 parameters
+    are rounded so that small updates are not lost.
 
     Raises ValueError for both or neither of `beta` and `horizon`, for what they cannot be, for `betas=`, and for a
     parameter group with a beta of its own; RuntimeError at a step before which something untied the betas.
@@ -114,6 +128,8 @@ class BalancedAdamW(OneClock, torch.optim.AdamW):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        state: Literal["full", "compact"] = "full",
+        stochastic_rounding: bool = False,
         betas: None = None,
     ) -> None:
         super().__init__(
@@ -124,6 +140,8 @@ class BalancedAdamW(OneClock, torch.optim.AdamW):
             rule=rule,
             refreshes=refreshes,
             betas=betas,
+            state=state,
+            stochastic_rounding=stochastic_rounding,
             eps=eps,
             weight_decay=weight_decay,
             amsgrad=amsgrad,

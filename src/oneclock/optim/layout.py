@@ -60,8 +60,8 @@ def aligned(p: Tensor, own: dict[str, Any], grad: Tensor) -> tuple[Tensor, Tenso
     return p, grad if grad.stride() == p.stride() else _laid_out_like(p, grad)
 
 
-def misfit(p: Tensor, tensors: Mapping[str, Any], names: tuple[str, ...] = AVERAGES) -> str | None:
-    """What differs from `p` in shape, dtype or device among the named tensors; None where nothing does.
+def misfit(p: Tensor, tensors: Mapping[str, Any], names: tuple[str, ...] = AVERAGES, dtypes: bool = True) -> str | None:
+    """What differs from `p` in shape, device or (unless not asked) dtype among the named tensors; None if nothing does.
 
     >>> misfit(torch.ones(3), {"exp_avg": torch.ones(4)})
     'exp_avg has shape (4,), its parameter (3,): state of another parameter, or a parameter replaced since'
@@ -71,7 +71,7 @@ def misfit(p: Tensor, tensors: Mapping[str, Any], names: tuple[str, ...] = AVERA
         whole, tensor, part = tensors[name], here(tensors[name]), here(p)
         if whole.shape != p.shape or tensor.shape != part.shape:
             return f"{name} has shape {tuple(tensor.shape)}, its parameter {tuple(part.shape)}: {why}"
-        if (tensor.dtype, tensor.device) != (part.dtype, part.device):
+        if tensor.device != part.device or (dtypes and tensor.dtype != part.dtype):
             ours, its = f"{tensor.dtype} on {tensor.device}", f"{part.dtype} on {part.device}"
             return f"{name} is {ours}, its parameter {its}: {why}"
     return None

@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.optim.optimizer import ParamsT
 from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 
+from oneclock.optim import compact_group
+from oneclock.optim.compact import RATIO, SCALE, packed, unpacked
 from oneclock.optim.layout import gather, is_walkable, misfit
 from oneclock.rule import Rule, checked_beta, one_beta
 
@@ -33,8 +35,15 @@ class OneClock(torch.optim.Adam):
         rule: Rule | str | None,
         refreshes: float | None,
         betas: None,
+        state: str,
+        stochastic_rounding: bool,
         **options: Any,
     ) -> None:
+        if state not in ("full", "compact"):
+            raise ValueError(f"state is 'full' (torch's own) or 'compact' (three bytes per parameter), got {state!r}")
+        if stochastic_rounding and state == "full":
+            raise ValueError("stochastic_rounding goes with state='compact'; torch's own kernels round to the nearest")
+        self._compact, self._stochastic = state == "compact", stochastic_rounding
         if betas is not None:
             raise ValueError(f"{type(self).__name__} has one memory: give beta= or horizon=, not betas=")
         beta = one_beta(beta, horizon, rule, refreshes)
@@ -66,8 +75,10 @@ class OneClock(torch.optim.Adam):
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         _refuse_untied(self)
-        if group["fused"] is None and not group["foreach"] and not group["differentiable"]:
-            group["fused"] = _fusable(group["params"]) or None
+        if self._compact:
+            compact_group.refuse(group)
+        else:
+            _choose_kernel(group)
         self._agree_with_grad_scaler()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -94,17 +105,31 @@ class OneClock(torch.optim.Adam):
             )
         self._agree_with_grad_scaler()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_compact": self._compact, "_stochastic": self._stochastic}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for number, p in enumerate(p for group in state["param_groups"] for p in group["params"]):
-            if why := misfit(p, state["state"].get(p, {})):
-                raise ValueError(f"parameter {number}: {why}")
+        compact = state.get("_compact", getattr(self, "_compact", False))
+        saved, number = state["state"], 0
+        for group in state["param_groups"]:
+            for p in group["params"]:
+                if why := misfit(p, saved.get(p, {})) or misfit(p, saved.get(p, {}), (RATIO, SCALE), dtypes=False):
+                    raise ValueError(f"parameter {number}: {why}")
+                number += 1
+            (_pack if compact else _unpack)(group, saved)
         super().__setstate__(state)
         if "_tie_check" not in self.__dict__:  # unpickled or copied: hooks do not travel
             self._tie_check = self.register_step_pre_hook(_refuse_untied)
             self._agree_with_grad_scaler()
 
     def _init_group(self, group: dict[str, Any], *lists: list[Tensor]) -> bool:
-        """Torch's gathering of what a step needs; for the fused kernel, of what that can walk."""
+        """Torch's gathering of what a step needs; for the fused kernel, of what that can walk.
+
+        Compact state is stepped here and now, and torch's step then finds nothing left to do.
+        """
+        if self._compact:
+            compact_group.step(group, self.state, self._stochastic)
+            return False
         if not group["fused"]:
             return super()._init_group(group, *lists)
         try:
@@ -133,7 +158,8 @@ class OneClock(torch.optim.Adam):
 
     def _agree_with_grad_scaler(self) -> None:
         # A GradScaler hands its scale to the kernel only if this says so; the fused kernel alone takes it.
-        self._step_supports_amp_scaling = all(group["fused"] for group in self.param_groups)
+        fused = all(group["fused"] for group in self.param_groups)
+        self._step_supports_amp_scaling = fused and not self._compact
 
 
 def _refuse_untied(optimizer: torch.optim.Optimizer, *_: object) -> None:
@@ -154,6 +180,33 @@ def _untied(optimizer: torch.optim.Optimizer) -> bool:
 
 def _betas(optimizer: torch.optim.Optimizer) -> list[tuple[float, float]]:
     return sorted({tuple(group["betas"]) for group in optimizer.param_groups})
+
+
+def _pack(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> None:
+    """Make the saved state of a group compact, and its own dtypes, which torch's loading does not keep."""
+    if group["amsgrad"]:
+        raise ValueError("the checkpoint was made with amsgrad=True, which compact state does not have")
+    group.update(fused=None, foreach=None, capturable=False)
+    for p in (p for p in group["params"] if saved.get(p)):
+        own = saved[p]
+        if RATIO not in own:
+            saved[p] = packed(p, own, group["betas"], group["eps"])
+        else:
+            own.update({RATIO: own[RATIO].to(torch.int8), SCALE: own[SCALE].to(torch.bfloat16)})
+
+
+def _unpack(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> None:
+    """Make the saved state of a group torch's own; one that was compact takes the kernel anew."""
+    compact = [p for p in group["params"] if RATIO in saved.get(p, {})]
+    for p in compact:
+        saved[p] = unpacked(p, saved[p], group["betas"], group["eps"])
+    if compact:
+        _choose_kernel(group)
+
+
+def _choose_kernel(group: dict[str, Any]) -> None:
+    if group["fused"] is None and not group["foreach"] and not group["differentiable"]:
+        group["fused"] = _fusable(group["params"]) or None
 
 
 def _fusable(params: list[Tensor]) -> bool:
