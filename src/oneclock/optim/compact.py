@@ -56,9 +56,13 @@ class Update(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where the part of a parameter that is here lies in the whole: blocks of `block` elements, `apart` from start to
-    start, the first at `first`. None in `block` means that one such line cannot say it, and `offsets` must."""
+    """Where the `size` elements of a parameter that are here lie in the whole.
 
+    In blocks of `block` elements, the first at `first`, the others `apart` from start to start; None in `block` means
+    that no such line says it, and the `offsets` along each axis must.
+    """
+
+    size: int
     first: int
     block: int | None
     apart: int
@@ -170,7 +174,7 @@ def places(p: Tensor) -> Tensor:
 def line(p: Any) -> Places:
     """Where the part of `p` that is here lies in the whole; a plain tensor is the whole."""
     if not hasattr(p, "placements"):
-        return Places(0, p.numel(), p.numel(), (0,) * p.ndim)
+        return Places(p.numel(), 0, p.numel(), p.numel(), (0,) * p.ndim)
     return _sharded_line(tuple(p.shape), p.device_mesh, tuple(p.placements))
 
 
@@ -182,10 +186,11 @@ def _sharded_line(shape: tuple[int, ...], mesh: Any, placements: tuple[Any, ...]
     part, offsets = compute_local_shape_and_global_offset(torch.Size(shape), mesh, placements)
     cut = [axis for axis, (whole, here_size) in enumerate(zip(shape, part, strict=True)) if whole != here_size]
     if len(cut) > 1:
-        return Places(0, None, 0, tuple(offsets))
+        return Places(math.prod(part), 0, None, 0, tuple(offsets))
     axis = cut[0] if cut else 0
     below = math.prod(shape[axis + 1 :])
-    return Places(offsets[axis] * below if cut else 0, part[axis] * below, shape[axis] * below, tuple(offsets))
+    first, block, apart = (size * below for size in (offsets[axis], part[axis], shape[axis]))
+    return Places(math.prod(part), first, block, apart, tuple(offsets))
 
 
 def _weyl(place: Tensor, step: Any, element: int, time: int) -> Tensor:

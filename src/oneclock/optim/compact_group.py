@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections import defaultdict
 from collections.abc import Mapping
+from itertools import product
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +17,9 @@ from oneclock.optim.compact import RATIO, SCALE, Update, advance, fresh, line
 from oneclock.optim.layout import PLAIN, here, misfit
 
 DTYPES = (torch.float32, torch.bfloat16)
+KINDS = frozenset(product(DTYPES, DTYPES))
+"""What the loop takes: the dtypes of a parameter and of its gradient."""
+NOTHING = (None,) * 5
 UNKNOWN = ("amsgrad", "capturable", "differentiable", "foreach")
 
 
@@ -39,37 +41,67 @@ def refuse(group: dict[str, Any]) -> None:
             raise ValueError(f"compact state is for float32 and bfloat16 parameters, got {p.dtype}; use state='full'")
 
 
-def step(group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], stochastic: bool) -> None:
-    """Update the group's parameters that have a gradient, and their state, in place."""
-    lr = group["lr"]
+def step(
+    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], known: dict[int, Any], stochastic: bool
+) -> None:
+    """Update the group's parameters that have a gradient, and their state, in place.
+
+    `known` keeps, by the id of a parameter, state that was found to be as the loop walks it.
+    """
     compiling = torch.compiler.is_compiling()
     settings = Update(
-        lr if compiling else float(lr), group["weight_decay"], group["eps"],
+        group["lr"] if compiling else float(group["lr"]), group["weight_decay"], group["eps"],
         group["decoupled_weight_decay"], group["maximize"], stochastic,
     )  # fmt: skip
-    beta = group["betas"][0]
     fast = None if compiling or group["fused"] is False else loop()
-    rows: dict[Any, list[tuple[int, ...]]] = defaultdict(list)
-    counters: dict[Any, list[int]] = defaultdict(list)
+    rows: dict[Any, list[int]] = {kinds: [] for kinds in KINDS if fast}
     kept = []  # copies of gradients must outlive the loop, which knows addresses only
     for p in group["params"]:
         grad = p.grad
         if grad is None:
             continue
         own = state[p] or _begin(p, grad, state[p])
-        row = _row(p, grad, own) if fast else None
-        if row is None:
-            part, grad = _checked(p, grad, own)
-            row = _row(part, grad, {name: here(own[name]) for name in (RATIO, SCALE)}, line(p)) if fast else None
+        row = rows.get((p.dtype, grad.dtype))
+        if row is None or not _add_known(row, p, grad, own, known.get(id(p), NOTHING)):
+            grad = _checked(p, grad, own)
             kept.append(grad)
-        if row is None:
-            advance(p, grad, own, beta, settings)
-        else:
-            rows[p.dtype, grad.dtype].append(row)
-            counters[p.dtype, grad.dtype].append(own["step"].data_ptr())
-    for kinds, table in rows.items():
-        assert fast is not None  # it made the rows
-        fast.run(table, fast.count(np.array(counters[kinds])), beta, settings, kinds)
+            if row is None or not _add(row, p, grad, own, known):
+                advance(p, grad, own, group["betas"][0], settings)
+    for kinds, row in rows.items():
+        if row:
+            fast.run(row, group["betas"][0], settings, kinds)  # type: ignore[union-attr]
+
+
+def _add_known(row: list[int], p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[Any, ...]) -> bool:
+    """Add to the loop's work what it walked before and is unchanged; False where it is not."""
+    ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
+    if (
+        before[0] is ratio
+        and before[1] is scale
+        and before[2] is counter
+        and before[3] == p.shape == grad.shape
+        and p.is_contiguous()
+        and grad.is_contiguous()
+        and p.is_cpu
+    ):
+        row.extend(map(Tensor.data_ptr, (p, grad, ratio, scale, counter)))
+        row.extend(before[4])
+        return True
+    return False
+
+
+def _add(row: list[int], p: Tensor, grad: Tensor, own: dict[str, Tensor], known: dict[int, Any]) -> bool:
+    """Add to the loop's work what it can walk, and remember it; False where it cannot."""
+    ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
+    tensors, place = (here(p), here(grad), here(ratio), here(scale), counter), line(p)
+    plain = all(tensor.is_cpu and tensor.is_contiguous() for tensor in tensors)
+    if not plain or counter.dtype is not torch.float32 or place.block is None:
+        return False
+    row.extend(map(Tensor.data_ptr, tensors))
+    row.extend((place.size, place.first, place.block, place.apart))
+    if type(p) in PLAIN:
+        known[id(p)] = ratio, scale, counter, p.shape, tuple(row[-4:])
+    return True
 
 
 def _begin(p: Tensor, grad: Tensor, own: dict[str, Any]) -> dict[str, Any]:
@@ -79,35 +111,14 @@ def _begin(p: Tensor, grad: Tensor, own: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-def _row(p: Any, g: Any, own: Mapping[str, Tensor], where: Any = None) -> tuple[int, ...] | None:
-    """What the loop needs of one parameter; None where it is not plain, or not laid out as the loop walks."""
-    ratio, scale, shape = own[RATIO], own[SCALE], p.shape
-    if (
-        type(p) in PLAIN
-        and shape == g.shape == ratio.shape == scale.shape
-        and p.is_contiguous()
-        and g.is_contiguous()
-        and ratio.is_contiguous()
-        and scale.is_contiguous()
-        and p.is_cpu
-        and g.is_cpu
-        and ratio.dtype is torch.int8
-        and scale.dtype is torch.bfloat16
-        and g.dtype in DTYPES
-    ):
-        size = p.numel()
-        first, block, apart = (0, size, size) if where is None else where[:3]
-        if size and block:
-            return p.data_ptr(), g.data_ptr(), ratio.data_ptr(), scale.data_ptr(), size, first, block, apart
-    return None
-
-
-def _checked(p: Any, grad: Any, own: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """The parts of `p` and its gradient that are here, once it is sure that the state is theirs."""
+def _checked(p: Any, grad: Any, own: dict[str, Any]) -> Tensor:
+    """The gradient, distributed as `p` is, once it is sure that the state is that of `p`."""
     if getattr(p, "placements", None) != getattr(grad, "placements", None):
         grad = grad.redistribute(placements=p.placements)
+    if p.dtype not in DTYPES:
+        raise RuntimeError(f"compact state is for float32 and bfloat16 parameters, and this one is now {p.dtype}")
     if why := misfit(p, {**own, "gradient": grad}, (RATIO, SCALE, "gradient"), dtypes=False):
         raise RuntimeError(why)
     if (own[RATIO].dtype, own[SCALE].dtype) != (torch.int8, torch.bfloat16):
         raise RuntimeError(f"compact state must be int8 and bfloat16, got {own[RATIO].dtype} and {own[SCALE].dtype}")
-    return here(p), here(grad)
+    return grad

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+from array import array
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -43,15 +44,15 @@ _SHIFT, _FINE, _LOW, _SIGN = np.float32(LEVELS + 1), np.float32(2.0**-16), np.ui
 _ONE, _ZERO, _QUIET = np.float32(1), np.float32(0), np.uint32(0x7FC0)
 
 
-def run(rows: list[tuple[int, ...]], steps: np.ndarray, beta: float, settings: Update, kinds: Any) -> None:
+def run(rows: list[int], beta: float, settings: Update, kinds: Any) -> None:
     """One step for tensors of one pair of dtypes `kinds`, parameter's and gradient's.
 
-    A row is four addresses (parameter, gradient, ratio, scale), the size, and where it lies in the whole: the first
-    place, the block and how far blocks are apart. `steps` are their step numbers, this one included.
+    Nine numbers for each: the addresses of parameter, gradient, ratio, scale and step counter, and the first four of
+    its `Places`.
     """
-    table = np.array(rows, dtype=np.int64)
-    ends = np.cumsum(table[:, 4])
-    floats, phases = np.empty((len(rows), 3), dtype=np.float32), np.empty((len(rows), 2), dtype=np.uint32)
+    table = np.frombuffer(array("q", rows), dtype=np.int64).reshape(-1, 9)
+    ends, steps = np.cumsum(table[:, 5]), _count(table[:, 4])
+    floats, phases = np.empty((len(table), 3), dtype=np.float32), np.empty((len(table), 2), dtype=np.uint32)
     for step in set(steps.tolist()):
         a, same = weight(beta, step), steps == step
         floats[same] = a, 1 - a, (1 - a) / LEVELS
@@ -76,7 +77,7 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 @_compiled
-def count(addresses: np.ndarray) -> np.ndarray:
+def _count(addresses: np.ndarray) -> np.ndarray:
     """Add one to the step counters, float32, at these addresses, and return them."""
     steps = np.empty(len(addresses), dtype=np.float32)
     for k in range(len(addresses)):
@@ -92,7 +93,7 @@ def _walk(
     lr: Any, shrink: Any, coupled: Any, eps: Any, maximize: bool, stochastic: bool,
 ) -> None:  # fmt: skip
     for k in range(len(table)):
-        size = table[k, 4]
+        size = table[k, 5]
         low, high = max(begin - (ends[k] - size), 0), min(end - (ends[k] - size), size)
         if low >= high:
             continue
@@ -100,7 +101,7 @@ def _walk(
         g = carray(_pointer(table[k, 1]), (size,), like_g.dtype)
         ratio = carray(_pointer(table[k, 2]), (size,), np.int8)
         scale = carray(_pointer(table[k, 3]), (size,), np.uint16)
-        first, block, apart = table[k, 5], table[k, 6], table[k, 7]
+        first, block, apart = table[k, 6], table[k, 7], table[k, 8]
         a, keep, unit = floats[k]
         while low < high:
             number = low // block

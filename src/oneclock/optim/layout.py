@@ -18,10 +18,16 @@ AVERAGES = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 PLAIN = (torch.nn.Parameter, Tensor)
 
 
-def gather(group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], lists: tuple[list[Tensor], ...]) -> bool:
+Known = dict[int, tuple[Tensor, Tensor, torch.Size, tuple[int, ...]]]
+"""By the id of a parameter: averages that were found to fit it, and the shape and strides it then had."""
+
+
+def gather(
+    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], known: Known, lists: tuple[list[Tensor], ...]
+) -> bool:
     """Fill torch's six lists for the fused kernel; False where a parameter is no block of memory it could walk.
 
-    A KeyError means that a parameter has no state yet.
+    What fitted before, and is still the same, is only looked at. A KeyError means that a parameter has no state yet.
     """
     params, grads, averages, squares, largest, steps = lists
     for p in group["params"]:
@@ -30,13 +36,16 @@ def gather(group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], lists:
             continue
         part, own = p, state[p]
         m, v = own["exp_avg"], own["exp_avg_sq"]
-        shape, stride = p.shape, p.stride()
-        alike = shape == g.shape == m.shape == v.shape and stride == g.stride() == m.stride() == v.stride()
-        if not alike or group["amsgrad"] or type(p) not in PLAIN or not p.is_contiguous():
+        before = known.get(id(p))
+        if before is None or m is not before[0] or v is not before[1] or not before[2] == p.shape == g.shape or (
+            not before[3] == p.stride() == g.stride()
+        ):  # fmt: skip
             if not is_walkable(p):
                 return False
             part, g = aligned(p, own, g)
             m, v = here(own["exp_avg"]), here(own["exp_avg_sq"])
+            if part is p and not group["amsgrad"]:
+                known[id(p)] = m, v, p.shape, p.stride()
         if group["amsgrad"]:
             largest.append(here(own["max_exp_avg_sq"]))
         params.append(part)

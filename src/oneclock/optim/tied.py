@@ -44,6 +44,7 @@ class OneClock(torch.optim.Adam):
         if stochastic_rounding and state == "full":
             raise ValueError("stochastic_rounding goes with state='compact'; torch's own kernels round to the nearest")
         self._compact, self._stochastic = state == "compact", stochastic_rounding
+        self._known: dict[int, Any] = {}
         if betas is not None:
             raise ValueError(f"{type(self).__name__} has one memory: give beta= or horizon=, not betas=")
         beta = one_beta(beta, horizon, rule, refreshes)
@@ -118,6 +119,7 @@ class OneClock(torch.optim.Adam):
                 number += 1
             (_pack if compact else _unpack)(group, saved)
         super().__setstate__(state)
+        self._known = {}
         if "_tie_check" not in self.__dict__:  # unpickled or copied: hooks do not travel
             self._tie_check = self.register_step_pre_hook(_refuse_untied)
             self._agree_with_grad_scaler()
@@ -128,17 +130,17 @@ class OneClock(torch.optim.Adam):
         Compact state is stepped here and now, and torch's step then finds nothing left to do.
         """
         if self._compact:
-            compact_group.step(group, self.state, self._stochastic)
+            compact_group.step(group, self.state, self._known, self._stochastic)
             return False
         if not group["fused"]:
             return super()._init_group(group, *lists)
         try:
-            walkable = gather(group, self.state, lists)
+            walkable = gather(group, self.state, self._known, lists)
         except KeyError:  # a first gradient: let torch make the state, as it likes it
             super()._init_group(group, *([] for _ in lists))
             for gathered in lists:
                 gathered.clear()
-            walkable = gather(group, self.state, lists)
+            walkable = gather(group, self.state, self._known, lists)
         if walkable:
             return False
         self._leave_fused(group)
