@@ -173,14 +173,19 @@ def places(p: Tensor) -> Tensor:
 
 def line(p: Any) -> Places:
     """Where the part of `p` that is here lies in the whole; a plain tensor is the whole."""
-    if not hasattr(p, "placements"):
-        return Places(p.numel(), 0, p.numel(), p.numel(), (0,) * p.ndim)
-    return _sharded_line(tuple(p.shape), p.device_mesh, tuple(p.placements))
+    if hasattr(p, "placements"):
+        found = _sharded_line(tuple(p.shape), p.device_mesh, tuple(p.device_mesh.get_coordinate()), tuple(p.placements))
+        if found.size == here(p).numel():
+            return found
+    size = here(p).numel()
+    return Places(size, 0, size, size, (0,) * p.ndim)
 
 
 @functools.lru_cache(maxsize=4096)
-def _sharded_line(shape: tuple[int, ...], mesh: Any, placements: tuple[Any, ...]) -> Places:
-    """Where the part of a sharded parameter lies; one that is interleaved over two meshes counts from its own start."""
+def _sharded_line(
+    shape: tuple[int, ...], mesh: Any, coordinate: tuple[int, ...], placements: tuple[Any, ...]
+) -> Places:
+    """Of a sharded parameter, on the process at `coordinate` of the mesh."""
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
     part, offsets = compute_local_shape_and_global_offset(torch.Size(shape), mesh, placements)

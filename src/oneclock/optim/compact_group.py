@@ -48,12 +48,25 @@ def step(
 
     `known` keeps, by the id of a parameter, state that was found to be as the loop walks it.
     """
-    compiling = torch.compiler.is_compiling()
-    settings = Update(
-        group["lr"] if compiling else float(group["lr"]), group["weight_decay"], group["eps"],
-        group["decoupled_weight_decay"], group["maximize"], stochastic,
-    )  # fmt: skip
-    fast = None if compiling or group["fused"] is False else loop()
+    if torch.compiler.is_compiling():
+        settings = _settings(group, group["lr"], stochastic)
+        for p in (p for p in group["params"] if p.grad is not None):
+            own = state[p] or _begin(p, p.grad, state[p])
+            advance(p, _checked(p, p.grad, own), own, group["betas"][0], settings)
+    else:
+        _step_at_once(group, state, known, _settings(group, float(group["lr"]), stochastic))
+
+
+def _settings(group: dict[str, Any], lr: Any, stochastic: bool) -> Update:
+    decoupled, maximize = group["decoupled_weight_decay"], group["maximize"]
+    return Update(lr, group["weight_decay"], group["eps"], decoupled, maximize, stochastic)
+
+
+@torch._disable_dynamo
+def _step_at_once(
+    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], known: dict[int, Any], settings: Update
+) -> None:
+    fast = None if group["fused"] is False else loop()
     rows: dict[Any, list[int]] = {kinds: [] for kinds in KINDS if fast}
     kept = []  # copies of gradients must outlive the loop, which knows addresses only
     for p in group["params"]:

@@ -20,6 +20,9 @@ from oneclock.optim.layout import gather, is_walkable, misfit
 from oneclock.rule import Rule, checked_beta, one_beta
 
 _SETTING_BETA = threading.Lock()
+_TORCHS_STEP = torch.optim.Adam.step
+while getattr(_TORCHS_STEP, "hooked", False):  # an Adam made before wraps it with hooks, and ours has its own wrapping
+    _TORCHS_STEP = _TORCHS_STEP.__wrapped__  # type: ignore[attr-defined]
 
 
 class OneClock(torch.optim.Adam):
@@ -124,14 +127,22 @@ class OneClock(torch.optim.Adam):
             self._tie_check = self.register_step_pre_hook(_refuse_untied)
             self._agree_with_grad_scaler()
 
-    def _init_group(self, group: dict[str, Any], *lists: list[Tensor]) -> bool:
-        """Torch's gathering of what a step needs; for the fused kernel, of what that can walk.
+    def step(self, closure: Any = None) -> Any:
+        """One optimization step, as in torch; `closure` reevaluates the model and returns the loss."""
+        return self._compact_step(closure) if self._compact else _TORCHS_STEP(self, closure)
 
-        Compact state is stepped here and now, and torch's step then finds nothing left to do.
-        """
-        if self._compact:
+    @torch.no_grad()
+    def _compact_step(self, closure: Any) -> Any:
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
             compact_group.step(group, self.state, self._known, self._stochastic)
-            return False
+        return loss
+
+    def _init_group(self, group: dict[str, Any], *lists: list[Tensor]) -> bool:
+        """Torch's gathering of what a step needs; for the fused kernel, of what that can walk."""
         if not group["fused"]:
             return super()._init_group(group, *lists)
         try:
