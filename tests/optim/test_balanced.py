@@ -346,6 +346,19 @@ def test_one_cycle_stops_the_next_step_and_names_the_fix():
     assert optimizer.beta == 0.9
 
 
+def test_hooks_run_once_a_step_whoever_made_an_adam_before():
+    torch.optim.AdamW(parameters())
+    torch.optim.Adam(parameters())
+    for ours, _ in CLASSES:
+        params = parameters()
+        optimizer = ours(params, beta=0.9)
+        calls = []
+        optimizer.register_step_pre_hook(lambda *_, calls=calls: calls.append("before"))
+        optimizer.register_step_post_hook(lambda *_, calls=calls: calls.append("after"))
+        apply(optimizer, params, gradients(params, 1))
+        assert calls == ["before", "after"]
+
+
 @pytest.mark.parametrize("how", ["pickle", "deepcopy"])
 def test_copies_keep_the_tie_check(how):
     params = parameters()

@@ -8,7 +8,7 @@ A shape, dtype or device that differs is an error, as it is in torch's own loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -54,6 +54,12 @@ def gather(
         squares.append(v)
         steps.append(own["step"])
     return True
+
+
+def alike(lists: Sequence[list[Tensor]]) -> bool:
+    """Whether the fused kernel could walk torch's lists as they are; the last, of step counters, does not matter."""
+    rows = zip(*(tensors for tensors in lists[:-1] if tensors), strict=True)
+    return all(is_walkable(p) and {(t.shape, t.stride()) for t in rest} == {(p.shape, p.stride())} for p, *rest in rows)
 
 
 def aligned(p: Tensor, own: dict[str, Any], grad: Tensor) -> tuple[Tensor, Tensor]:

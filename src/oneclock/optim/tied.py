@@ -16,7 +16,7 @@ from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 
 from oneclock.optim import compact_group
 from oneclock.optim.compact import RATIO, SCALE, packed, unpacked
-from oneclock.optim.layout import gather, is_walkable, misfit
+from oneclock.optim.layout import alike, gather, is_walkable, misfit
 from oneclock.rule import Rule, checked_beta, one_beta
 
 _SETTING_BETA = threading.Lock()
@@ -143,8 +143,13 @@ class OneClock(torch.optim.Adam):
 
     def _init_group(self, group: dict[str, Any], *lists: list[Tensor]) -> bool:
         """Torch's gathering of what a step needs; for the fused kernel, of what that can walk."""
-        if not group["fused"]:
-            return super()._init_group(group, *lists)
+        if not group["fused"] or torch.compiler.is_compiling():
+            complex_ = super()._init_group(group, *lists)
+            if group["fused"] and not alike(
+                lists
+            ):  # a compiled step would keep a copy for ever: torch's loop needs none
+                self._leave_fused(group)
+            return complex_
         try:
             walkable = gather(group, self.state, self._known, lists)
         except KeyError:  # a first gradient: let torch make the state, as it likes it
