@@ -22,7 +22,8 @@ from oneclock.study.records import Identity, Result, Run
 from oneclock.training import checkpoint
 from oneclock.training.batches import default_workers
 from oneclock.training.environment import environment
-from oneclock.training.loop import Fit, Options, Progress, loop, restore
+from oneclock.training.fit import Fit, Options, Progress, restore
+from oneclock.training.loop import loop
 from oneclock.training.optimizer import Beta, checked, optimizer_for
 
 if TYPE_CHECKING:
@@ -114,11 +115,11 @@ def set_seed(seed: int) -> None:
 
 def _to_the_end(fit: Fit) -> Result:
     restore(fit)
-    reason = loop(fit)
+    ending = loop(fit)
+    if ending.kind == "stopped":
+        raise KeyboardInterrupt(ending.reason)
     if fit.accelerator.is_main_process:
-        fit.run.finish(
-            "finished" if reason is None else "diverged", fit.position.seconds, steps=fit.position.step, reason=reason
-        )
+        fit.run.finish(ending.kind, fit.position.seconds, steps=fit.position.step, reason=ending.reason)
         checkpoint.remove(fit.run.path)
     fit.accelerator.wait_for_everyone()
     result = fit.run.result
