@@ -43,8 +43,10 @@ def command(
         print(json.dumps(dataclasses.asdict(experiment), indent=2))
         return
     Console().print(_in_full(published, experiment))
+    if name in NOTES:
+        print("settings without a mark are the paper's text, or the named model's own")
     for note in NOTES.get(name, ()):
-        Console().print(f"note: {note}", markup=False, highlight=False)
+        Console().print(f"{note.kind}: {note.words}", markup=False, highlight=False)
 
 
 def _overview(experiments: list[Any]) -> Any:
@@ -66,13 +68,13 @@ def _in_full(published: Any, experiment: Any) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    from oneclock.experiments import settings_of
+    from oneclock.experiments import origins, settings_of
 
-    before, after = settings_of(published), settings_of(experiment)
+    before, after, known = settings_of(published), settings_of(experiment), origins(published.name)
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in after.items():
         changed = name not in before or before[name] != value
-        note = f"[bold]was {escape(_text(before.get(name)))}[/bold]" if changed else ""
+        note = f"[bold]was {escape(_text(before.get(name)))}[/bold]" if changed else known.get(name, "")
         table.add_row(name, escape(_text(value)), note)
     return table
 

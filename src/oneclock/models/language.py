@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import warnings
 from typing import Any
 
 from torch import nn
@@ -18,6 +17,10 @@ try:
     import transformers
 except ImportError as error:
     raise ImportError("language models need transformers: pip install 'oneclock[language]'") from error
+
+
+_HUB = {"t5-small": "google-t5/t5-small"}
+"""Short names -> today's repositories."""
 
 
 def build(spec: GPT2 | Llama | T5) -> nn.Module:
@@ -58,6 +61,7 @@ def _llama(spec: Llama) -> Any:
         rms_norm_eps=1e-6,
         bos_token_id=None,
         eos_token_id=None,
+        pad_token_id=spec.padding,
         use_cache=False,
     )
 
@@ -76,18 +80,24 @@ def _t5(spec: T5) -> Any:
     )
 
 
+def _checkpoint(name: str) -> Any:
+    """The pretrained model of that name or folder; where it is neither here nor to be downloaded, a ValueError."""
+    problem: BaseException | None = None
+    for place in dict.fromkeys([_HUB.get(name, name), name]):
+        try:
+            return transformers.T5ForConditionalGeneration.from_pretrained(place)
+        except (OSError, ValueError) as error:  # noqa: PERF203
+            problem = problem or error
+    reason = " ".join(str(problem).split())[:120]
+    raise ValueError(
+        f"the checkpoint {name!r} is neither here nor to be downloaded ({reason}): fetch config.json and "
+        f"model.safetensors of {_HUB.get(name, name)} and set model.checkpoint to their folder, or set it to none to "
+        "train new weights, whose losses are not the paper's"
+    )
+
+
 def _pretrained(spec: T5) -> nn.Module:
-    config = _t5(spec)
-    try:
-        model = transformers.T5ForConditionalGeneration.from_pretrained(spec.checkpoint)
-    except OSError:
-        warnings.warn(
-            f"the checkpoint {spec.checkpoint!r} is neither here nor to be downloaded: T5 starts from its "
-            "configuration with new weights, and the losses are not the paper's. Set model.checkpoint to a folder "
-            "with config.json and model.safetensors, or to none to say that new weights are meant",
-            stacklevel=2,
-        )
-        return transformers.T5ForConditionalGeneration(config)
+    config, model = _t5(spec), _checkpoint(str(spec.checkpoint))
     names = ("vocab_size", "num_layers", "num_heads", "d_model", "d_ff", "d_kv", "dropout_rate")
     for name in names:
         has, wanted = getattr(model.config, name), getattr(config, name)

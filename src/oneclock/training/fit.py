@@ -34,12 +34,15 @@ class Options:
 
 @dataclass
 class Position:
-    """Where a run stands: updates made, seconds spent, and the training loss summed since the last evaluation."""
+    """Where a run stands: updates made, seconds spent, and the training loss summed since the last evaluation.
+
+    `loss_steps` is what divides that sum: the steps in it, or their targets where the spec weighs by these.
+    """
 
     step: int = 0
     seconds: float = 0.0
     loss_sum: float = 0.0
-    loss_steps: int = 0
+    loss_steps: float = 0
 
 
 @dataclass

@@ -46,12 +46,14 @@ def loop(fit: Fit) -> Ending:
         if not evaluating and not pace.looks:
             continue
 
-        train_loss = pace.look(update.losses)
+        train_loss = pace.look(update.losses, update.weights)
         if not math.isfinite(train_loss):
             record(fit, train_loss, None)
             return Ending("diverged", f"the training loss was not finite at step {position.step}")
         if evaluating:
-            train_loss, val_loss = evaluate_both(fit)
+            train_loss, val_loss = pace.train_loss(), evaluate(fit, "validation")
+            if experiment.evaluation.train_loss == "fixed":
+                train_loss = evaluate(fit, "train")
             record(fit, train_loss, val_loss)
             pace.note_time()
             if not math.isfinite(val_loss):
@@ -75,11 +77,16 @@ def evaluation_due(evaluation: Evaluation, step: int, budget: int) -> bool:
 
 
 class Updates:
-    """One optimizer update per call: rate, forward and backward passes, clipping, step. `losses` gathers the losses."""
+    """One optimizer update per call: rate, forward and backward passes, clipping, step.
+
+    `losses` gathers the losses of the passes and, where the training loss is to be weighted by them, `weights` their
+    targets.
+    """
 
     def __init__(self, fit: Fit) -> None:
         accelerator, experiment = fit.accelerator, fit.experiment
-        self.fit, self.losses = fit, list[torch.Tensor]()
+        self.fit, self.losses, self.weights = fit, list[torch.Tensor](), list[int]()
+        self.weighs = experiment.evaluation.train_loss == "targets"
         self.seed, self.device = fit.run.identity.seed, accelerator.device
         processes = accelerator.num_processes
         self.micros = range(accelerator.process_index, processes * experiment.accumulate, processes)
@@ -101,6 +108,8 @@ class Updates:
                 loss = fit.task.loss(fit.model, batch, training=True)
                 loss.backward(self.share)
             self.losses.append(loss.detach())
+            if self.weighs:
+                self.weights.append(fit.task.weight(batch))
         if plan.optimizer.clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, plan.optimizer.clip)
         fit.optimizer.step()
@@ -108,27 +117,18 @@ class Updates:
             parameter.grad = None
 
 
-def evaluate_both(fit: Fit) -> tuple[float, float]:
-    """Training loss, as the spec has it, and validation loss; the running training loss starts anew."""
-    position = fit.position
-    train_loss = position.loss_sum / position.loss_steps
-    position.loss_sum, position.loss_steps = 0.0, 0
-    if fit.experiment.evaluation.train_loss == "fixed":
-        train_loss = evaluate(fit, "train")
-    return train_loss, evaluate(fit, "validation")
-
-
 @torch.no_grad()
 def evaluate(fit: Fit, split: Split) -> float:
-    """Mean loss per target over the split's fixed evaluation batches, shared among the processes."""
+    """Mean loss over the split's evaluation batches, shared among the processes: per target, or as the spec says."""
     accelerator, model = fit.accelerator, fit.accelerator.unwrap_model(fit.model)
-    batches = fit.task.evaluation(split)
+    plan = fit.experiment.evaluation
+    batches = fit.task.evaluation(split, fit.position.step) if plan.draw == "anew" else fit.task.evaluation(split)
     mine = range(accelerator.process_index, len(batches), accelerator.num_processes)
     model.eval()
     losses, weights = [], []
     for batch in fetch(batches, mine, accelerator.device, fit.options.workers):
         losses.append(fit.task.loss(model, batch, training=False))
-        weights.append(fit.task.weight(batch))
+        weights.append(1 if plan.mean == "batches" else fit.task.weight(batch))
     model.train()
     total = math.fsum(loss.item() * weight for loss, weight in zip(losses, weights, strict=True))
     sums = torch.tensor([total, sum(weights)], dtype=torch.float64, device=accelerator.device)

@@ -6,6 +6,7 @@ Reading a loss waits for the device, so a GPU is looked at every few passes only
 from __future__ import annotations
 
 import math
+import operator
 import time
 
 import torch
@@ -20,6 +21,7 @@ class Pace:
         self.fit = fit
         self.every = 1 if fit.accelerator.device.type == "cpu" else max(1, 8 // fit.experiment.accumulate)
         self.saving = self.stopping = False
+        self.last_loss = math.nan
         self._started = time.perf_counter() - fit.position.seconds
         self._saved_step, self._saved_at, self._told_at = fit.position.step, time.perf_counter(), 0.0
 
@@ -28,21 +30,35 @@ class Pace:
         """Whether this step's loss is read although no evaluation is due."""
         return self.fit.position.step % self.every == 0
 
-    def look(self, losses: list[torch.Tensor]) -> float:
-        """The mean of the losses since the last look, over all processes, which also agree here to save or to stop."""
+    def look(self, losses: list[torch.Tensor], weights: list[int]) -> float:
+        """The mean of the losses since the last look, over all processes, which also agree here to save or to stop.
+
+        `weights` are the targets of each loss where the mean is to be weighted by them, else empty.
+        """
         fit, options, accumulate = self.fit, self.fit.options, self.fit.experiment.accumulate
-        steps = len(losses) // accumulate
-        total = math.fsum(loss.item() for loss in losses) / accumulate
-        losses.clear()
+        values = [loss.item() for loss in losses]
+        total, last = math.fsum(values) / accumulate, math.fsum(values[-accumulate:]) / accumulate
+        part = math.fsum(map(operator.mul, values, weights)) if weights else total
+        share = sum(weights) if weights else len(values) // accumulate
         due, stop = self._saving_due(), options.stop is not None and options.stop()
         if fit.accelerator.num_processes > 1:
-            flags = torch.tensor([total, due, stop], dtype=torch.float64, device=fit.accelerator.device)
-            total, due, stop = fit.accelerator.reduce(flags, "mean").tolist()
-        self.saving, self.stopping = due > 0, stop > 0
+            found = [total, last, part, share, due, stop]
+            flags = torch.tensor(found, dtype=torch.float64, device=fit.accelerator.device)
+            total, last, part, share, due, stop = fit.accelerator.reduce(flags, "mean").tolist()
+        self.last_loss, self.saving, self.stopping = last, due > 0, stop > 0
+        fit.position.loss_sum += part
+        fit.position.loss_steps += share
         self.note_time()
-        fit.position.loss_sum += total
-        fit.position.loss_steps += steps
-        return total / steps
+        losses.clear()
+        weights.clear()
+        return total / (len(values) // accumulate)
+
+    def train_loss(self) -> float:
+        """The training loss since the last evaluation, as the spec has it; the sum starts anew."""
+        position, last = self.fit.position, self.fit.experiment.evaluation.train_loss == "last"
+        mean = position.loss_sum / position.loss_steps
+        position.loss_sum, position.loss_steps = 0.0, 0
+        return self.last_loss if last else mean
 
     def tell(self, train_loss: float, val_loss: float | None, evaluated: bool) -> None:
         """Tell whoever asked for progress where the run is."""

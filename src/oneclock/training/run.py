@@ -65,9 +65,10 @@ def train(
             checkpoint.remove(path)
             return result
     accelerator = _accelerator(path, log_with)
-    content = data.content(experiment) if task is None else None
+    content = None
     if task is None:
-        task = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
+        loaded = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
+        task, content = loaded, loaded.content
     set_seed(seed)
     module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
     if workers is None:
