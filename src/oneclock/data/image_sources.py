@@ -37,7 +37,7 @@ class ImageSource:
     read: Callable[[Path, Images], Sets]
     fetch: str
     images: tuple[int, int]
-    gigabytes: float
+    gigabytes: float | None = None
     download: Callable[[Path], object] | None = None
     hub: HubImages | None = None
 
@@ -105,6 +105,17 @@ def _ways(source: ImageSource, spec: Images, root: Path) -> list[Callable[[], Se
         hub = source.hub
         ways.append(lambda: hub.read(spec))
     return ways
+
+
+def origin_of(spec: Images) -> str:
+    """Where a source that is not here would come from, in words."""
+    source, ways = SOURCES[spec.source], []
+    if source.download is not None and not _needs_split(source, spec):
+        ways.append(source.fetch)
+    if source.hub is not None and (spec.train_per_class is None or source.download is None):
+        ways.append(f"{source.hub.repository} of the Hugging Face hub")
+    size = "" if source.gigabytes is None else f" (about {source.gigabytes:g} GB)"
+    return " or ".join(ways) + size
 
 
 def _needs_split(source: ImageSource, spec: Images) -> bool:
@@ -179,7 +190,6 @@ SOURCES = {
         image_layouts.imagenet100,
         "ambityga/imagenet100 (130,000 training images) of Kaggle",
         images=(130_000, 5_000),
-        gigabytes=17,
         hub=HubImages(
             "ilee0022/ImageNet100",
             train=("train", "validation"),
@@ -199,8 +209,8 @@ SOURCES = {
     "caltech256": ImageSource(
         "caltech256/256_ObjectCategories",
         image_layouts.caltech256,
-        "ilee0022/Caltech-256 of the Hugging Face hub (its train and validation splits), or, as printed, "
-        "256_ObjectCategories.tar of data.caltech.edu",
+        "256_ObjectCategories.tar of data.caltech.edu for the experiment as printed, else the train and validation "
+        "splits of ilee0022/Caltech-256 of the Hugging Face hub,",
         images=(24_121, 2_680),
         gigabytes=1.2,
         download=lambda root: zoo.Caltech256(root, download=True),

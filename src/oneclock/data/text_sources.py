@@ -45,12 +45,11 @@ HUB = {
         "Skylion007/openwebtext", rows={"train": 8_013_769}, gigabytes=24, copies=("dvruette/openwebtext",)
     ),
     "c4": HubText("allenai/c4", "en", rows={"train": 364_868_892, "validation": 364_608}, gigabytes=305),
-    "slimpajama6b": HubText("DKYoon/SlimPajama-6B", rows={"train": 5_489_000, "validation": 9_347}, gigabytes=14),
+    "slimpajama6b": HubText("DKYoon/SlimPajama-6B", rows={"train": 5_489_000, "validation": 9_347}),
     "bookcorpus": HubText(
         "bookcorpus/bookcorpus",
         separate=False,
         rows={"train": 74_004_228},
-        gigabytes=3,
         copies=("rojagtap/bookcorpus",),
     ),
 }

@@ -174,19 +174,33 @@ def _byte_tokenizer() -> Any:
     return tokenizer
 
 
+def hub_name(name: str) -> str:
+    """Today's repository of a tokenizer that papers call by a short name; any other name is its own.
+
+    >>> hub_name("gpt2")
+    'openai-community/gpt2'
+    """
+    return _HUB.get(name, name)
+
+
+def local_tokenizer(name: str, root: Path) -> Path | None:
+    """The tokenizer file of that name below the root, or at that path; None where there is none."""
+    places = (Path(name), root / "tokenizers" / name / "tokenizer.json")
+    return next((path for path in places if path.is_file()), None)
+
+
 def _tokenizer_file(name: str, root: Path) -> Path:
-    local = root / "tokenizers" / name / "tokenizer.json"
-    for path in (Path(name), local):
-        if path.is_file():
-            return path
+    local = local_tokenizer(name, root)
+    if local is not None:
+        return local
     from huggingface_hub import hf_hub_download
 
     prepare_hub()
     problem: BaseException | None = None
-    for repository in dict.fromkeys([name, _HUB.get(name, name)]):
+    for repository in dict.fromkeys([name, hub_name(name)]):
         try:
             return Path(hf_hub_download(repository, "tokenizer.json"))
         except ABSENT as error:  # noqa: PERF203
             problem = error
-    fetch = f"tokenizer.json of {_HUB.get(name, name)} from the Hugging Face hub"
-    raise missing(f"the tokenizer {name!r}", fetch, str(local.parent), problem)
+    fetch = f"tokenizer.json of {hub_name(name)} from the Hugging Face hub"
+    raise missing(f"the tokenizer {name!r}", fetch, str(root / "tokenizers" / name), problem)

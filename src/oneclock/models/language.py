@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from oneclock.experiments.spec import GPT2, T5, Llama
+from oneclock.models.checkpoints import hub_checkpoint
 
 if importlib.util.find_spec("torchvision"):  # transformers imports it where it is installed
     importlib.import_module("oneclock.models.torchvision_guard")
@@ -17,10 +18,6 @@ try:
     import transformers
 except ImportError as error:
     raise ImportError("language models need transformers: pip install 'oneclock[language]'") from error
-
-
-_HUB = {"t5-small": "google-t5/t5-small"}
-"""Short names -> today's repositories."""
 
 
 def build(spec: GPT2 | Llama | T5) -> nn.Module:
@@ -83,7 +80,7 @@ def _t5(spec: T5) -> Any:
 def _checkpoint(name: str) -> Any:
     """The pretrained model of that name or folder; where it is neither here nor to be downloaded, a ValueError."""
     problem: BaseException | None = None
-    for place in dict.fromkeys([_HUB.get(name, name), name]):
+    for place in dict.fromkeys([hub_checkpoint(name), name]):
         try:
             return transformers.T5ForConditionalGeneration.from_pretrained(place)
         except (OSError, ValueError) as error:  # noqa: PERF203
@@ -91,7 +88,7 @@ def _checkpoint(name: str) -> Any:
     reason = " ".join(str(problem).split())[:120]
     raise ValueError(
         f"the checkpoint {name!r} is neither here nor to be downloaded ({reason}): fetch config.json and "
-        f"model.safetensors of {_HUB.get(name, name)} and set model.checkpoint to their folder, or set it to none to "
+        f"model.safetensors of {hub_checkpoint(name)} and set model.checkpoint to their folder, or set it to none to "
         "train new weights, whose losses are not the paper's"
     )
 

@@ -64,7 +64,7 @@ def train(
         if (path / "run.json").exists() and (result := Run.start(path, identity).result) is not None:
             checkpoint.remove(path)
             return result
-    accelerator = _accelerator(path, log_with)
+    accelerator = accelerator_for(path, log_with)
     content = None
     if task is None:
         loaded = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
@@ -128,7 +128,7 @@ def _to_the_end(fit: Fit) -> Result:
     return result
 
 
-def _accelerator(path: Path, log_with: str | None) -> Accelerator:
+def accelerator_for(path: Path, log_with: str | None) -> Accelerator:
     """bf16 autocast where CUDA has it, fp32 elsewhere, as in the paper."""
     try:
         from accelerate import Accelerator, DistributedType, PartialState
