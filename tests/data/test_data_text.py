@@ -248,6 +248,34 @@ def test_the_hub_route_gives_what_local_files_give(tmp_path, monkeypatch, stream
     assert not set(parts[0]) & set(parts[1])
 
 
+def test_a_repository_with_a_part_of_its_rows_gives_way_to_a_copy(tmp_path, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for name, count in (("part", 10), ("whole", 60)):
+        write_parquet(tmp_path / name / "data" / "train-00000-of-00001.parquet", documents(count))
+    part, whole = str(tmp_path / "part"), str(tmp_path / "whole")
+    spec = override(find("nanogpt-openwebtext"), ["data.held_out_share=0.1", "data.held_out_by=first"])
+    monkeypatch.setitem(HUB, "openwebtext", HubText(part, rows={"train": 60}, copies=(whole,)))
+    assert texts_of(spec, "train", tmp_path) == documents(60)[6:]
+    monkeypatch.setitem(HUB, "openwebtext", HubText(part, rows={"train": 60}))
+    with pytest.raises(ValueError, match="part gives 10 of the 60 rows.*: fetch"):
+        texts_of(spec, "train", tmp_path)
+
+
+def test_what_datasets_saves_is_read_and_a_part_is_refused(tmp_path):
+    from datasets import Dataset, DatasetDict
+
+    parts = {"train": Dataset.from_dict({"text": documents(9)}), "validation": Dataset.from_dict({"text": ["one"]})}
+    DatasetDict(parts).save_to_disk(tmp_path / "wikitext103")
+    spec = find("nanogpt-wikitext103")
+    assert texts_of(spec, "train", tmp_path) == documents(9)
+    assert texts_of(spec, "validation", tmp_path) == ["one"]
+    write_parquet(tmp_path / "openwebtext" / "plain_text" / "partial-train" / "0000.parquet", documents(9))
+    with pytest.raises(ValueError, match="holds only a part of the train split"):
+        Documents(find("nanogpt-openwebtext").data, "train", tmp_path)
+
+
 def test_a_task_travels_to_a_worker(tmp_path):
     task = load(small("t5small-bookcorpus", tmp_path), tmp_path)
     twin = pickle.loads(pickle.dumps(task))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,9 @@ BUNDLED = {
     "python-library": HubText("python"),
 }
 _BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text", ".arrow": "arrow"}
+_SAVED = re.compile(r"cache-.*|state\.json|dataset_info\.json|dataset_dict\.json").fullmatch
+"""What datasets keeps beside the rows that it saves."""
+
 _PARTIAL = "partial-"
 """What the hub's own conversion to parquet puts before the name of a split of which it holds the first part only."""
 
@@ -186,10 +190,10 @@ class Documents:
         for repository in (self.hub.repository, *self.hub.copies):
             try:
                 found = load_dataset(repository, self.hub.config, split=self.stored, streaming=self.spec.streaming)
+                self._check_whole(found, repository)
             except ABSENT as error:  # noqa: PERF203
                 problem = problem or error
             else:
-                self._check_whole(found, repository)
                 return found
         name = f"{self.hub.repository}{f' ({self.hub.config})' if self.hub.config else ''}"
         fetch = f"{name} from the Hugging Face hub"
@@ -199,10 +203,7 @@ class Documents:
     def _check_whole(self, found: Any, repository: str) -> None:
         wanted, has = self.hub.rows.get(self.stored), getattr(found, "num_rows", None)
         if wanted is not None and has is not None and has < wanted:
-            raise ValueError(
-                f"{repository} gives {has:,} of the {wanted:,} rows of {self.spec.source} ({self.stored}): "
-                f"put a whole copy into {self.folder}"
-            )
+            raise ValueError(f"{repository} gives {has:,} of the {wanted:,} rows")
 
 
 def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
@@ -211,10 +212,9 @@ def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     A folder may have the split's name instead, as in what datasets saves.
     """
     base = folder / config if config and (folder / config).is_dir() else folder
-    known = [path for path in sorted(base.rglob("*")) if path.is_file() and _builder(path)]
+    known = [path for path in sorted(base.rglob("*")) if path.is_file() and _builder(path) and not _SAVED(path.name)]
     files = [path for path in known if split in path.name]
     files = files or [path for path in known if split in "/".join(path.relative_to(base).parts[:-1])]
-    files = [path for path in files if not path.name.startswith("cache-")]  # datasets' own, beside what it saves
     if partial := [path for path in files if _PARTIAL in "/".join(path.relative_to(base).parts)]:
         raise ValueError(
             f"{partial[0].parent} holds only a part of the {split} split, as its name says; fetch all of it"
