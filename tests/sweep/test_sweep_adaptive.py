@@ -35,12 +35,3 @@ def test_its_gap_is_no_larger_under_the_same_noise(found):
         for name in ("paper", "adaptive")
     }
     assert 0 < gap["adaptive"] <= gap["paper"]
-
-
-def test_a_curve_is_continued_upwards():
-    curve = adaptive_vs_paper.continued({4: 0.5, 5: 0.0, 7: 1.0})
-    assert set(curve) == set(range(13))
-    assert curve[6] == 0.5
-    assert curve[3] == 1.0
-    assert curve[8] == 1.5
-    assert curve[12] > curve[11] > curve[10]

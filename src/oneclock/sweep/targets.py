@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -92,8 +92,10 @@ class Named:
         return {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
 
     def identity(self, cell: Cell) -> Identity:
+        from oneclock.experiments import matters
+
         spec = self.experiment(cell.rate)
-        return Identity(spec.name, cell.beta, cell.seed, spec.budget, spec.split, asdict(spec), cell.rate)
+        return Identity(spec.name, cell.beta, cell.seed, spec.budget, spec.split, matters(spec), cell.rate)
 
     def modules(self) -> list[str]:
         """All that a run imports, also what it would import late: one to three seconds of every run."""

@@ -8,7 +8,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,13 @@ import torch
 from torch import nn
 
 from oneclock import data, models
+from oneclock.experiments import matters
 from oneclock.experiments.spec import Experiment
 from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.training import checkpoint
 from oneclock.training.batches import default_workers
-from oneclock.training.environment import environment
+from oneclock.training.environment import trained_on
 from oneclock.training.fit import Fit, Options, Progress, restore
 from oneclock.training.loop import loop
 from oneclock.training.optimizer import Beta, checked, optimizer_for
@@ -77,7 +78,7 @@ def train(
     if workers is None:
         workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
     options = Options(checkpoint_every, checkpoint_minutes, workers, progress, stop)
-    found = environment(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
+    found = trained_on(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
     if content is not None:
         found["data"] = content
     with _plain_errors(path), accelerator.main_process_first():
@@ -100,7 +101,9 @@ def identify(experiment: Experiment, beta: Beta, seed: int, rate: float | None =
             raise ValueError(f"{name} must be at least 1, got {value}")
     if not 0 <= seed < 2**32:  # which is what NumPy takes
         raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed}")
-    return Identity(experiment.name, checked(beta), seed, experiment.budget, experiment.split, asdict(experiment), rate)
+    return Identity(
+        experiment.name, checked(beta), seed, experiment.budget, experiment.split, matters(experiment), rate
+    )
 
 
 def is_main_process() -> bool:
