@@ -1,4 +1,6 @@
-"""Reading a large log: ours beside pandas.read_csv and TensorBoard's EventAccumulator, processor time and memory.
+"""Reading a large log: ours beside pandas.read_csv, TensorBoard's EventAccumulator and a bare loop over lines.
+
+Processor time and memory, each in ratios to ours.
 
     python benchmarks/bench_logs.py --megabytes 500
 
@@ -59,6 +61,20 @@ def write_events(path: Path, size: int) -> None:
     writer.close()
 
 
+def write_output(path: Path, size: int) -> None:
+    """What nanoGPT prints: a training loss every step, a validation loss every hundredth."""
+    with open(path, "w") as file:
+        first = 1
+        while file.tell() < size:
+            rows = []
+            for step in range(first, first + 1000):
+                rows.append(f"iter {step}: loss {1 + 1000 / step:.4f}, time 35.88ms, mfu 17.20%\n")
+                if step % 100 == 0:
+                    rows.append(f"step {step}: train loss {1 + 900 / step:.4f}, val loss {1 + 1000 / step:.4f}\n")
+            file.write("".join(rows))
+            first += 1000
+
+
 def read_nothing(path: str) -> int:
     """The imports alone: what memory there is before anything is read."""
     import oneclock.logs  # noqa: F401
@@ -69,7 +85,7 @@ def read_nothing(path: str) -> int:
 def read_ours(path: str) -> int:
     from oneclock import logs
 
-    return len(logs.read(path).curves[0].steps)
+    return len(logs.read_log(path).curves[0].steps)
 
 
 def read_pandas(path: str) -> int:
@@ -90,11 +106,21 @@ def read_accumulator(path: str) -> int:
     return len(EventAccumulator(path, size_guidance={"scalars": 0}).Reload().Scalars("val/loss"))
 
 
+def read_bare_lines(path: str) -> int:
+    """The least that can be done: one pass with one expression, its trainer known beforehand."""
+    import re
+
+    line = re.compile(r"step (\d+): train loss .*, val loss (\S+)")
+    with open(path) as file:
+        return len([(int(found[1]), float(found[2])) for found in map(line.match, file) if found])
+
+
 READERS: dict[str, Callable[[str], int]] = {
     "ours": read_ours,
     "pandas.read_csv": read_pandas,
     "pandas.read_csv, two columns": read_pandas_columns,
     "EventAccumulator": read_accumulator,
+    "one expression over lines": read_bare_lines,
     "imports alone": read_nothing,
 }
 
@@ -135,6 +161,8 @@ def main() -> None:
             "CSV",
             ["ours", "pandas.read_csv", "pandas.read_csv, two columns", "imports alone"],
         )
+        write_output(Path(folder) / "output.log", size)
+        compare(Path(folder) / "output.log", "terminal output", ["ours", "one expression over lines", "imports alone"])
         write_events(Path(folder) / "events", size)
         compare(Path(folder) / "events", "event file", ["ours", "EventAccumulator", "imports alone"])
 

@@ -45,7 +45,8 @@ from oneclock.experiments import LAPTOP, Experiment
 from oneclock.experiments.spec import Images
 from oneclock.study.records import Run
 from oneclock.training import learning_rate, loop, run, train
-from oneclock.training.loop import Fit, evaluation_due
+from oneclock.training.fit import Fit
+from oneclock.training.loop import Ending, evaluation_due
 
 RACE = ("gpt2-bible", "vit-mnist", "resnet-digits")
 PARTS = ("forward", "backward", "step", "batch", "evaluation")
@@ -113,14 +114,14 @@ def ours(
     """A real run, its record on disk; timed is its loop."""
     seconds = 0.0
 
-    def timed(fit: Fit) -> str | None:
+    def timed(fit: Fit) -> Ending:
         nonlocal seconds
         with clock.watching(fit) if clock else nullcontext():
             start()
             started = time.perf_counter()
-            reason = loop.loop(fit)
+            ending = loop.loop(fit)
             seconds = time.perf_counter() - started
-        return reason
+        return ending
 
     with tempfile.TemporaryDirectory() as folder, patch.object(run, "loop", timed):
         train(experiment, BETA, seed, Path(folder) / "run", task=task)
@@ -206,6 +207,9 @@ BY_HAND = [way for way in WAYS if way != "ours"]
 @lru_cache(maxsize=1)
 def task_of(name: str) -> data.Task:
     return data.load(LAPTOP[name])
+
+
+BARRIER: Any  # set in each process of the pool
 
 
 def share_barrier(barrier: Any) -> None:

@@ -33,7 +33,7 @@ _RESNET = [*_IMAGES, "model.classes=3", "model.width=8", "model.blocks=1,1,1,1",
 
 SETTINGS: dict[str, list[str]] = {
     "nanogpt-wikitext103": _GPT2,
-    "nanogpt-openwebtext": [*_GPT2, "data.held_out_documents=12"],
+    "nanogpt-openwebtext": [*_GPT2, "data.held_out_share=0.1"],
     "llama60m-c4": _LLAMA,
     "llama60m-slimpajama": _LLAMA,
     "vitb16-cifar100": _VIT,
@@ -49,16 +49,22 @@ SETTINGS: dict[str, list[str]] = {
         "model.heads=2", "model.width=16", "model.feed_forward=32", "model.head_width=8", "model.vocabulary=512",
     ],
     "swint-caltech256": [
-        *_IMAGES, "schedule.warmup_steps=2", "data.train_per_class=4", "model.classes=3", "model.patch=2",
+        *_IMAGES, "schedule.warmup_steps=2", "model.classes=3", "model.patch=2",
         "model.width=16", "model.depths=1,1", "model.heads=2,4", "model.window=4",
     ],
 }  # fmt: skip
+SETTINGS |= {
+    "nanogpt-wikitext103-as-printed": SETTINGS["nanogpt-wikitext103"],
+    "nanogpt-openwebtext-as-printed": SETTINGS["nanogpt-openwebtext"],
+    "swint-caltech256-as-printed": [*SETTINGS["swint-caltech256"], "data.train_per_class=4"],
+}
 
 
 def small(name: str, root: Path) -> Experiment:
     """Experiment `name` on a small scale, its data written below `root` in the layout of its source."""
     experiment = override(find(name), SETTINGS[name])
-    WRITERS[experiment.data.source](root)
+    source = experiment.data.source
+    WRITERS[f"{source}-as-printed" if name == "swint-caltech256-as-printed" else source](root)
     return experiment
 
 
@@ -215,8 +221,29 @@ def _cars(root: Path) -> None:
 
 
 def _caltech256(root: Path) -> None:
+    """As the hub's copy: parquet files with an image, a label from 1 on and the class's name."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ("ak47", "american-flag", "backpack", "clutter")
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    for part, count in (("train", 6), ("validation", 3), ("test", 2)):
+        rows: list[tuple[dict[str, object], int, str]] = []
+        for number in range(count):
+            for label, name in enumerate(names):
+                file = root / "pictures" / f"{part}-{name}-{number}.jpg"
+                write_image(file, label, number + 100 * (part != "train"))
+                rows.append(({"bytes": file.read_bytes(), "path": None}, label + 1, name))
+        images, labels, texts = zip(*rows, strict=True)
+        table = pa.table({"image": pa.array(images, kind), "label": labels, "text": texts})
+        path = root / "caltech256" / "data" / f"{part}-00000-of-00001.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path)
+
+
+def _caltech256_folders(root: Path) -> None:
     folder = root / "caltech256" / "256_ObjectCategories"
-    for label, name in enumerate(("001.ak47", "002.american-flag", "003.backpack")):
+    for label, name in enumerate(("001.ak47", "002.american-flag", "003.backpack", "257.clutter")):
         for number in range(7 + label):
             write_image(folder / name / f"{label + 1:03d}_{number + 1:04d}.jpg", label, number)
 
@@ -233,5 +260,6 @@ WRITERS = {
     "imagenet100": _imagenet100,
     "cars": _cars,
     "caltech256": _caltech256,
+    "caltech256-as-printed": _caltech256_folders,
 }
 """Source -> a function that writes a small copy of it below a root folder."""

@@ -347,6 +347,27 @@ def chosen_rule(rule: Rule | str | None = None, refreshes: float | None = None) 
     return rule_from(rule) if isinstance(rule, str) else rule
 
 
+def one_beta(
+    beta: float | None = None,
+    horizon: float | None = None,
+    rule: Rule | str | None = None,
+    refreshes: float | None = None,
+) -> float:
+    """The beta that an optimizer's keywords mean: `beta` itself, or the one for `horizon`, as `beta_for` finds it.
+
+    >>> one_beta(beta=0.9), one_beta(horizon=20_000), one_beta(horizon=20_000, refreshes=500)
+    (0.9, 0.95, 0.975)
+    """
+    if (beta is None) == (horizon is None):
+        raise ValueError("give exactly one of beta= and horizon= (the useful training time in steps)")
+    if horizon is not None:
+        return beta_for(horizon, rule, refreshes)
+    if rule is not None or refreshes is not None:
+        raise ValueError("rule= and refreshes= turn a horizon into a beta: give them with horizon=, not with beta=")
+    assert beta is not None  # exactly one of the two is given
+    return checked_beta(beta)
+
+
 def rule_from(text: str) -> Rule:
     """A rule as one types it: recommended, paper, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or bent:KNEE,ALPHA.
 

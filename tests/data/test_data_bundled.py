@@ -62,12 +62,12 @@ def test_fashion_mnist_is_read_where_it_lies_and_named_where_not(root, tmp_path,
         bundled.fashion_mnist(tmp_path)
     folder = tmp_path / "fashion-mnist"
     folder.mkdir()
-    _write_idx(folder / "train-images-idx3-ubyte.gz", torch.arange(4 * 28 * 28).reshape(4, 28, 28) % 256)
-    _write_idx(folder / "train-labels-idx1-ubyte.gz", torch.tensor([3, 9, 9, 3]))
+    _write_idx(folder / "train-images-idx3-ubyte.gz", torch.arange(20 * 28 * 28).reshape(20, 28, 28) % 256)
+    _write_idx(folder / "train-labels-idx1-ubyte.gz", torch.arange(20) // 2)
     images, labels = bundled.fashion_mnist(tmp_path)
-    assert images.shape == (4, 28, 28)
+    assert images.shape == (20, 28, 28)
     assert images[0, 0, :3].tolist() == [0, 1, 2]
-    assert labels.tolist() == [3, 9, 9, 3]
+    assert labels.tolist() == [number // 2 for number in range(20)]
     task = load(override(find("vit-fashion-2000"), ["data.train_per_class=1", "batch_size=1"]), tmp_path)
     assert task.batch(seed=1, step=0, micro=0)["images"].shape == (1, 3, 28, 28)
 

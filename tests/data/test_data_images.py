@@ -2,6 +2,8 @@
 
 import hashlib
 import pickle
+import random
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +12,10 @@ import torch
 from small_data import SETTINGS, WRITERS, small, write_image
 
 from oneclock.data import load
-from oneclock.data.image_sources import TensorImages, hub_images, open_images, split_per_class
+from oneclock.data.image_sources import open_images
+from oneclock.data.image_tables import HubImages
 from oneclock.data.images import evaluation_transform, training_transform
+from oneclock.data.pictures import TensorImages, split_per_class
 from oneclock.experiments import find, override
 from oneclock.models import build
 
@@ -106,11 +110,15 @@ def test_the_chain_of_augmentations(name):
     assert chain["RandomResizedCrop"].size == (224, 224)
     assert chain["RandomResizedCrop"].scale == plan.scale
     assert chain["RandomResizedCrop"].ratio == plan.ratio
-    assert chain["Normalize"].mean == [0.485, 0.456, 0.406]
-    assert chain["Normalize"].std == [0.229, 0.224, 0.225]
+    cifar = name == "vitb16-cifar100"
+    assert chain["Normalize"].mean == ([0.5071, 0.4867, 0.4408] if cifar else [0.485, 0.456, 0.406])
+    assert chain["Normalize"].std == ([0.2675, 0.2565, 0.2761] if cifar else [0.229, 0.224, 0.225])
     if "RandAugment" in chain:
         assert (chain["RandAugment"].num_ops, chain["RandAugment"].magnitude) == plan.rand_augment
-        assert chain["RandomErasing"].p == plan.random_erasing
+        erasing = chain["RandomErasing"]
+        assert erasing.p == plan.random_erasing
+        assert (erasing.scale, erasing.ratio) == (plan.erasing_area, plan.erasing_aspect)
+        assert erasing.value is None  # which is noise
     if "ColorJitter" in chain:
         brightness, contrast, saturation, hue = plan.color_jitter
         assert chain["ColorJitter"].brightness == (1 - brightness, 1 + brightness)
@@ -124,7 +132,7 @@ def test_the_chain_of_augmentations(name):
     assert (steps[1].size, steps[2].size) == ([256], (224, 224))
 
 
-def test_caltech_trains_on_sixty_of_each_class_and_validates_on_the_rest():
+def test_a_split_per_class_has_so_many_of_each_and_validates_on_the_rest():
     labels = np.repeat(np.arange(257), [80 + number % 50 for number in range(257)])
     rng = np.random.default_rng(0)
     rng.shuffle(labels)
@@ -137,11 +145,38 @@ def test_caltech_trains_on_sixty_of_each_class_and_validates_on_the_rest():
         split_per_class(labels, 80, seed=123)
 
 
-def test_caltech_split_of_the_task(tmp_path):
-    spec = small("swint-caltech256", tmp_path)
+def test_caltech_as_printed_draws_from_each_class_with_pythons_generator(tmp_path):
+    spec = small("swint-caltech256-as-printed", tmp_path)
     train, validation = open_images(spec.data, tmp_path)
     assert (len(train), len(validation)) == (3 * 4, 7 + 8 + 9 - 3 * 4)
-    assert not set(train.indices) & set(validation.indices)
+    assert not set(train.paths) & set(validation.paths)
+    draw, folder = random.Random(123), tmp_path / "caltech256" / "256_ObjectCategories"
+    for label, name in enumerate(("001.ak47", "002.american-flag", "003.backpack")):
+        files = sorted((folder / name).iterdir())
+        draw.shuffle(files)
+        chosen = [path for path, number in zip(train.paths, train.labels, strict=True) if number == label]
+        assert chosen == files[:4]
+
+
+def test_of_a_small_class_four_fifths_train(tmp_path):
+    spec = small("swint-caltech256-as-printed", tmp_path)
+    train, validation = open_images(override(spec, ["data.train_per_class=8"]).data, tmp_path)
+    assert np.bincount(train.labels).tolist() == [5, 6, 8]
+    assert np.bincount(validation.labels).tolist() == [2, 2, 1]
+
+
+def test_caltech_as_run_has_the_split_of_its_copy_and_no_clutter(tmp_path):
+    train, validation = open_images(small("swint-caltech256", tmp_path).data, tmp_path)
+    assert np.bincount(train.labels).tolist() == [6, 6, 6]
+    assert np.bincount(validation.labels).tolist() == [3, 3, 3]
+    everything, _ = open_images(replace(find("swint-caltech256").data, leave_out=()), tmp_path)
+    assert len(everything) == 24
+
+
+def test_caltech_as_run_does_not_take_a_set_without_a_split(tmp_path):
+    WRITERS["caltech256-as-printed"](tmp_path)
+    with pytest.raises(ValueError, match="has no split of its own.*swint-caltech256-as-printed"):
+        open_images(find("swint-caltech256").data, tmp_path)
 
 
 def write_cifar(root, monkeypatch):
@@ -176,7 +211,14 @@ def test_cifar_as_it_is_distributed(tmp_path, monkeypatch):
 
 def test_images_in_memory_without_augmentation_are_only_normalized(tmp_path, monkeypatch):
     write_cifar(tmp_path, monkeypatch)
-    settings = ["data.augmentation=none", "model.image=32", "batch_size=3", "data.mean=0,0,0", "data.std=1,1,1"]
+    settings = [
+        "data.augmentation=none",
+        "model.classes=6",
+        "model.image=32",
+        "batch_size=3",
+        "data.mean=0,0,0",
+        "data.std=1,1,1",
+    ]
     task = load(override(find("vitb16-cifar100"), settings), tmp_path)
     raw, _ = open_images(find("vitb16-cifar100").data, tmp_path)
     batch = task.batch(1, 0, 0)
@@ -206,14 +248,18 @@ def test_the_hub_route_gives_images_and_labels(tmp_path, monkeypatch):
     for part in ("train", "valid"):
         for label in range(3):
             write_image(repository / part / f"c{label}" / "0.png", label, 0)
-    read = hub_images(str(repository), "validation")
-    train, validation = read(tmp_path, find("vitb16-tinyimagenet").data)
+    data = find("vitb16-tinyimagenet").data
+    train, validation = HubImages(str(repository)).read(data)
     assert (len(train), len(validation)) == (3, 3)
     for pictures in (train, validation):
         for image, label in (pictures[number] for number in range(3)):
             assert np.asarray(image).mean((0, 1)).argmax() == label
     with pytest.raises(OSError, match="."):
-        hub_images(str(tmp_path / "absent"), "validation")(tmp_path, find("vitb16-tinyimagenet").data)
+        HubImages(str(tmp_path / "absent")).read(data)
+    with pytest.raises(ValueError, match=r"gives 3 of the 9 rows of its train split: put a whole copy of tinyimagenet"):
+        HubImages(str(repository), rows={"train": 9}).read(data)
+    with pytest.raises(ValueError, match=r"has no column 'picture', only image, label: it is not a copy of"):
+        HubImages(str(repository), image="picture").read(data)
 
 
 @pytest.mark.parametrize("name", ["vitb16-cifar100", "swint-caltech256"])
@@ -241,8 +287,103 @@ def test_misfits_are_sentences(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'food101'"):
         load(override(spec, ["data.source=food11"]), tmp_path)
     with pytest.raises(ValueError, match="set model.classes"):
-        list(load(override(spec, ["model.classes=2"]), tmp_path).evaluation("validation"))
+        load(override(spec, ["model.classes=2"]), tmp_path)
+    with pytest.raises(ValueError, match=r"food101 has 3 classes to train on.*and the model 101"):
+        load(override(spec, ["model.classes=101"]), tmp_path)
     WRITERS["cifar100"](tmp_path)
     (tmp_path / "cifar100" / "val" / "class0").rename(tmp_path / "cifar100" / "val" / "odd")
     with pytest.raises(ValueError, match="differ in their classes, first 'class0'"):
         load(find("vitb16-cifar100"), tmp_path)
+
+
+def sorted_validation(root):
+    """TinyImageNet's validation images moved into class folders, as many people have them."""
+    folder = root / "tiny-imagenet-200" / "val"
+    for line in (folder / "val_annotations.txt").read_text().splitlines():
+        file, name = line.split("\t")[:2]
+        (folder / name / "images").mkdir(parents=True, exist_ok=True)
+        (folder / "images" / file).rename(folder / name / "images" / file)
+    (folder / "images").rmdir()
+    (folder / "val_annotations.txt").unlink()
+
+
+def test_tinyimagenet_with_its_validation_in_folders_is_the_same(tmp_path):
+    spec = small("vitb16-tinyimagenet", tmp_path)
+    before = open_images(spec.data, tmp_path)[1]
+    sorted_validation(tmp_path)
+    after = open_images(spec.data, tmp_path)[1]
+    assert {(path.name, label) for path, label in zip(before.paths, before.labels, strict=True)} == {
+        (path.name, label) for path, label in zip(after.paths, after.labels, strict=True)
+    }
+
+
+def test_imagenet100_below_kagglehubs_versions(tmp_path):
+    spec = small("resnet50-imagenet100", tmp_path)
+    before = open_images(spec.data, tmp_path)
+    (tmp_path / "imagenet100").rename(tmp_path / "moved")
+    versions = tmp_path / "imagenet100" / "datasets" / "ambityga" / "imagenet100" / "versions"
+    for number in ("8", "10"):
+        (versions / number / "train.X1" / "n0" if number == "8" else versions).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "moved").rename(versions / "10")
+    after = open_images(spec.data, tmp_path)
+    assert [len(part) for part in after] == [len(part) for part in before] == [18, 9]
+    assert [list(part.labels) for part in after] == [list(part.labels) for part in before]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("vitb16-tinyimagenet", lambda root: remove(root / "tiny-imagenet-200/val/val_annotations.txt"), "is missing"),
+        ("vitb16-tinyimagenet", lambda root: remove(root / "tiny-imagenet-200/val/images/val_1.JPEG"), "val_1.JPEG"),
+        ("vitb16-tinyimagenet", lambda root: empty(root / "tiny-imagenet-200/train"), "holds no class folders"),
+        ("resnet50-imagenet100", lambda root: empty(root / "imagenet100/val.X"), "holds no class folders"),
+        ("resnet50-imagenet100", lambda root: empty(root / "imagenet100/val.X/n01440764"), "holds no images"),
+        ("resnet50-imagenet100", lambda root: remove(root / "imagenet100/val.X/n01440764"), "first 'n01440764'"),
+        ("resnet50-imagenet100", lambda root: empty(root / "imagenet100"), "no train.X1 to train.X4"),
+        ("resnet50-food101", lambda root: remove(root / "food-101/meta/test.json"), "food-101"),
+        ("efficientnetb0-cars", lambda root: remove(root / "stanford_cars/cars_test"), "stanford_cars"),
+        ("swint-caltech256", lambda root: cut(root / "caltech256/data/train-00000-of-00001.parquet"), "fetch it again"),
+        ("swint-caltech256", lambda root: remove(root / "caltech256/data/validation-00000-of-00001.parquet"), "valid"),
+        ("vitb16-cifar100", lambda root: empty(root / "cifar100/train"), "holds no class folders"),
+        ("vitb16-cifar100", lambda root: remove(root / "cifar100/val"), "none to validate with"),
+        ("vitb16-cifar100", lambda root: remove(root / "cifar100/train/class2"), "differ in their classes"),
+    ],
+)
+def test_bad_images_are_one_clear_line(name, damage, message, tmp_path):
+    spec = small(name, tmp_path)
+    damage(tmp_path)
+    with pytest.raises(ValueError, match=message) as caught:
+        load(spec, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def empty(path):
+    remove(path)
+    path.mkdir()
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_half_a_download_is_not_taken_for_the_whole(tmp_path, monkeypatch):
+    """A download that breaks off leaves nothing, and what a killed one has left is removed."""
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    (tmp_path / ".food101.download" / "food-101").mkdir(parents=True)
+    fetched = []
+
+    def broken(root, *rest, download=False):
+        fetched.append(root)
+        assert not root.exists()
+        (root / "food-101").mkdir(parents=True)
+        raise OSError("connection reset")
+
+    monkeypatch.setattr(zoo, "Food101", broken)
+    with pytest.raises(ValueError, match=r"food101 is not here and could not be downloaded \(connection reset\)"):
+        load(find("resnet50-food101"), tmp_path)
+    assert len(fetched) == 1
+    assert [path.name for path in tmp_path.iterdir()] == [".food101.lock"]

@@ -1,7 +1,5 @@
 """Text as a task: real tokenizer files, packing, splits, the token cache, and errors in one line."""
 
-import multiprocessing
-import os
 import pickle
 import socket
 from dataclasses import replace
@@ -14,7 +12,7 @@ from small_data import SETTINGS, documents, small, write_jsonl, write_parquet, w
 
 from oneclock.data import load
 from oneclock.data.text_sources import HUB, Documents, HubText
-from oneclock.data.tokens import Tokens, cached
+from oneclock.data.tokens import Layout, Limit, Tokens
 from oneclock.experiments import find, override
 from oneclock.models import build
 
@@ -40,7 +38,8 @@ def test_batches_are_a_function_of_seed_step_and_micro(name, tmp_path):
     for place, batch in reversed(list(zip(places, batches, strict=True))):
         assert same(second.batch(*place), batch)
     assert torch.equal(torch.get_rng_state(), state)
-    assert not any(same(batches[0], batch) for batch in batches[1:])
+    assert not any(same(batches[0], batch) for batch in batches[1:3])
+    assert same(batches[0], batches[3]) == (spec.data.order_seed is not None)
     assert max(batch["input_ids"].shape[1] for batch in batches) <= spec.data.length
     assert max(batch["labels"].shape[1] for batch in batches) <= spec.data.length
 
@@ -60,8 +59,10 @@ def test_the_size_of_the_evaluation(tmp_path):
     wikitext, c4, t5 = (small(name, tmp_path) for name in ("nanogpt-wikitext103", "llama60m-c4", "t5small-bookcorpus"))
     for split in ("train", "validation"):
         assert len(load(wikitext, tmp_path).evaluation(split)) == wikitext.evaluation.batches
-        tokens = sum(batch["input_ids"].numel() for batch in load(c4, tmp_path).evaluation(split))
-        assert tokens == c4.evaluation.tokens
+        batches = list(load(c4, tmp_path).evaluation(split))
+        tokens = [int(batch["attention_mask"].sum()) for batch in batches]
+        assert sum(tokens) >= c4.evaluation.tokens > sum(tokens[:-1])  # whole batches until they are reached
+        assert {len(batch["labels"]) for batch in batches} == {c4.batch_size}
     task = load(t5, tmp_path)
     assert sum(len(batch["labels"]) for batch in task.evaluation("validation")) == len(task.validation)
 
@@ -77,23 +78,22 @@ def test_two_processes_with_accumulation_one_take_what_one_with_two_takes(tmp_pa
 
 
 def test_packing_keeps_every_token_in_order(tmp_path):
-    spec = small("nanogpt-openwebtext", tmp_path)
+    spec = override(small("nanogpt-openwebtext-as-printed", tmp_path), ["data.separate=true"])
     task = load(spec, tmp_path)
     tokens = Tokens.load("gpt2", tmp_path)
     expected = []
     for text in texts_of(spec, "train", tmp_path):
         expected += [*tokens.tokenizer.encode(text).ids, tokens.end]
-    assert task.train.ravel().tolist() == expected[: task.train.size]
-    assert len(expected) - task.train.size < spec.data.length
+    assert task.train.rows.ravel().tolist() == expected[: task.train.rows.size]
+    assert len(expected) - task.train.rows.size < spec.data.length
 
 
 def test_lines_of_wikitext_run_on(tmp_path):
     spec = small("nanogpt-wikitext103", tmp_path)
     task = load(spec, tmp_path)
-    assert Tokens.load("gpt2", tmp_path).end not in task.train
-    assert Tokens.load("gpt2", tmp_path).tokenizer.decode(task.train[0].tolist()) in "".join(
-        texts_of(spec, "train", tmp_path)
-    )
+    assert Tokens.load("gpt2", tmp_path).end not in task.train.ids
+    decoded = Tokens.load("gpt2", tmp_path).tokenizer.decode(task.train.ids.tolist())
+    assert decoded == "".join(texts_of(spec, "train", tmp_path))
 
 
 def test_special_tokens_in_the_text_are_text(tmp_path):
@@ -102,7 +102,7 @@ def test_special_tokens_in_the_text_are_text(tmp_path):
     text = "the </s> of <extra_id_3> and <pad>"
     assert not tokens.special.isdisjoint(tokens.tokenizer.encode(text).ids)  # the unigrams would take it
     with open(tmp_path / "ids", "w+b") as file:
-        tokens.write([[text]], file, separate=False, limit=None)
+        tokens.write([[text]], file, Layout(ended=False), Limit())
         file.seek(0)
         ids = np.frombuffer(file.read(), tokens.dtype).tolist()
     assert ids
@@ -112,8 +112,24 @@ def test_special_tokens_in_the_text_are_text(tmp_path):
     assert len(tokens.sentinels) == 100
 
 
-def test_held_out_documents_are_drawn_from_all_and_never_trained_on(tmp_path):
+def test_permuted_documents_are_those_of_datasets_own_division(tmp_path):
+    from datasets import Dataset
+
+    spec = small("nanogpt-openwebtext", tmp_path)
+    everything = [*documents(80, seed=1), *documents(60, seed=2)]
+    parts = Dataset.from_dict({"text": everything}).train_test_split(test_size=0.1, seed=123_456)
+    assert texts_of(spec, "validation", tmp_path) == parts["test"]["text"][:]
+    assert texts_of(spec, "train", tmp_path) == parts["train"]["text"][:]
+
+
+def test_the_first_documents_are_held_out(tmp_path):
     spec = small("t5small-bookcorpus", tmp_path)
+    assert texts_of(spec, "validation", tmp_path) == documents(140, seed=1)[:12]
+    assert texts_of(spec, "train", tmp_path) == documents(140, seed=1)[12:]
+
+
+def test_held_out_documents_are_drawn_from_all_and_never_trained_on(tmp_path):
+    spec = override(small("t5small-bookcorpus", tmp_path), ["data.held_out_by=drawn"])
     train, held_out = texts_of(spec, "train", tmp_path), texts_of(spec, "validation", tmp_path)
     assert len(held_out) == spec.data.held_out_documents == 12
     assert sorted([*train, *held_out]) == sorted(documents(140, seed=1))
@@ -122,8 +138,11 @@ def test_held_out_documents_are_drawn_from_all_and_never_trained_on(tmp_path):
     assert {int(text.split()[0]) for text in held_out} - set(range(12))
 
 
+BLOCKS = ["data.examples=blocks", "data.shortest=0", "data.filler=none", "span_corruption.mask_by=batch"]
+
+
 def test_span_corruption_of_the_real_task_reconstructs_its_blocks(tmp_path):
-    spec = small("t5small-bookcorpus", tmp_path)
+    spec = override(small("t5small-bookcorpus", tmp_path), BLOCKS)
     task = load(spec, tmp_path)
     sentinels = set(task.tokens.sentinels.tolist())
     batch = task.batch(1, 0, 0)
@@ -136,7 +155,7 @@ def test_span_corruption_of_the_real_task_reconstructs_its_blocks(tmp_path):
                 run.append(token)
         for token in batch["input_ids"][number, :-1].tolist():
             text += lost[token] if token in sentinels else [token]
-        assert text == task.train[row].tolist()
+        assert text == task.train.rows[row].tolist()
         assert batch["input_ids"][number, -1] == batch["labels"][number, -1] == task.tokens.end
 
 
@@ -155,7 +174,10 @@ def test_the_loss_is_the_mean_over_the_weight(name, tmp_path):
     if spec.objective == "next-token":
         logits, labels = logits[:, :-1], labels[:, 1:]
     total = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
-    assert task.weight(batch) == labels.numel()
+    if spec.evaluation.mean == "tokens":
+        assert task.weight(batch) == batch["attention_mask"].sum()
+        task = load(override(spec, ["evaluation.mean=targets"]), tmp_path)
+    assert task.weight(batch) == (labels != -100).sum()
     assert torch.allclose(loss * task.weight(batch), total)
 
 
@@ -180,43 +202,15 @@ def test_cached_tokens_of_a_hub_source_need_no_source(tmp_path, monkeypatch):
     assert len(load(spec, tmp_path).train) > 0
 
 
-def test_streaming_reads_no_more_than_the_budget_needs(tmp_path):
-    spec = small("llama60m-c4", tmp_path)
+@pytest.mark.parametrize("examples", ["documents", "blocks"])
+def test_streaming_reads_no_more_than_the_budget_needs(tmp_path, examples):
+    spec = override(small("llama60m-c4", tmp_path), [f"data.examples={examples}"])
     task = load(spec, tmp_path)
     assert len(task.train) == spec.budget * spec.accumulate * spec.batch_size
     seen = [row for step in range(spec.budget) for micro in range(2) for row in task.order.indices(1, 2 * step + micro)]
     assert sorted(seen) == list(range(len(task.train)))
-
-
-def build_cache(root, barrier, results):
-    def write(file):
-        (root / f"written-{os.getpid()}").touch()
-        file.write(np.arange(1000, dtype=np.uint16).tobytes())
-
-    barrier.wait()
-    results.put(cached(root, "x", {"key": 1}, np.uint16, write).tolist() == list(range(1000)))
-
-
-def test_two_processes_build_the_cache_once(tmp_path):
-    context = multiprocessing.get_context("fork")
-    barrier, results = context.Barrier(2), context.Queue()
-    processes = [context.Process(target=build_cache, args=(tmp_path, barrier, results)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    assert [results.get(timeout=60) for _ in processes] == [True, True]
-    for process in processes:
-        process.join()
-    assert len(list(tmp_path.glob("written-*"))) == 1
-
-
-def test_a_failed_write_leaves_nothing_behind(tmp_path):
-    def write(file):
-        file.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space left"):
-        cached(tmp_path, "x", 1, np.uint16, write)
-    assert [path.suffix for path in (tmp_path / "tokens").iterdir()] == [".lock"]
+    whole = load(override(spec, ["data.streaming=false"]), tmp_path)
+    assert len(whole.train) > len(task.train)
 
 
 @pytest.mark.parametrize(
@@ -252,6 +246,34 @@ def test_the_hub_route_gives_what_local_files_give(tmp_path, monkeypatch, stream
     parts = [texts_of(held_out, split, tmp_path) for split in ("train", "validation")]
     assert [len(part) for part in parts] == [55, 5]
     assert not set(parts[0]) & set(parts[1])
+
+
+def test_a_repository_with_a_part_of_its_rows_gives_way_to_a_copy(tmp_path, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for name, count in (("part", 10), ("whole", 60)):
+        write_parquet(tmp_path / name / "data" / "train-00000-of-00001.parquet", documents(count))
+    part, whole = str(tmp_path / "part"), str(tmp_path / "whole")
+    spec = override(find("nanogpt-openwebtext"), ["data.held_out_share=0.1", "data.held_out_by=first"])
+    monkeypatch.setitem(HUB, "openwebtext", HubText(part, rows={"train": 60}, copies=(whole,)))
+    assert texts_of(spec, "train", tmp_path) == documents(60)[6:]
+    monkeypatch.setitem(HUB, "openwebtext", HubText(part, rows={"train": 60}))
+    with pytest.raises(ValueError, match="part gives 10 of the 60 rows.*: fetch"):
+        texts_of(spec, "train", tmp_path)
+
+
+def test_what_datasets_saves_is_read_and_a_part_is_refused(tmp_path):
+    from datasets import Dataset, DatasetDict
+
+    parts = {"train": Dataset.from_dict({"text": documents(9)}), "validation": Dataset.from_dict({"text": ["one"]})}
+    DatasetDict(parts).save_to_disk(tmp_path / "wikitext103")
+    spec = find("nanogpt-wikitext103")
+    assert texts_of(spec, "train", tmp_path) == documents(9)
+    assert texts_of(spec, "validation", tmp_path) == ["one"]
+    write_parquet(tmp_path / "openwebtext" / "plain_text" / "partial-train" / "0000.parquet", documents(9))
+    with pytest.raises(ValueError, match="holds only a part of the train split"):
+        Documents(find("nanogpt-openwebtext").data, "train", tmp_path)
 
 
 def test_a_task_travels_to_a_worker(tmp_path):
@@ -317,7 +339,7 @@ def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
     ],
 )
 def test_a_misfit_is_a_sentence(tmp_path, settings, message):
-    spec = small("nanogpt-wikitext103", tmp_path)
+    spec = small("nanogpt-wikitext103-as-printed", tmp_path)
     if settings == ["data.length=256"]:
         write_parquet(tmp_path / "wikitext103" / "validation-00000-of-00001.parquet", documents(1))
         message = "less than one block of 256"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oneclock.experiments import EXPERIMENTS, NOTES, check, settings_of
+from oneclock.experiments import AS_PRINTED, EXPERIMENTS, NOTES, check, settings_of
 from oneclock.experiments.published import PUBLISHED
 
 # One entry per sentence of the appendix that gives a figure; what it does not mention is not here.
@@ -26,8 +26,11 @@ NANOGPT = {
     "schedule.warmup_steps": 2000,
     "schedule.warmup_share": 0.0,
     "optimizer.clip": 1.0,
+    "data.examples": "blocks",
     "evaluation.every": 500,
+    "evaluation.at_start": False,
     "evaluation.batches": 50,
+    "evaluation.draw": "once",
     "evaluation.train_loss": "fixed",
     "objective": "next-token",
     "label_smoothing": 0.0,
@@ -178,7 +181,6 @@ APPENDIX = {
         "data.source": "caltech256",
         "data.split_seed": 123,
         "data.train_per_class": 60,
-        "model.classes": 257,
         "model.width": 96,
         "model.depths": (2, 2, 6, 2),
         "batch_size": 64,
@@ -186,7 +188,6 @@ APPENDIX = {
         "budget": 22560,
         "optimizer.name": "adamw",
         "optimizer.weight_decay": 0.05,
-        "optimizer.decay": "weights",
         "optimizer.lr": 4e-4,
         "optimizer.clip": 1.0,
         "schedule.min_lr": 4e-6,
@@ -200,6 +201,7 @@ APPENDIX = {
         "t_es": 20000,
     },
 }
+PRINTED = {one.name.removesuffix("-as-printed"): one for one in AS_PRINTED}
 EPOCHS = {
     "resnet50-food101": 50,
     "resnet50-imagenet100": 80,
@@ -231,8 +233,27 @@ def test_there_are_the_eleven_in_the_order_of_the_tables():
 
 @pytest.mark.parametrize("name", APPENDIX)
 def test_settings_are_those_of_the_appendix(name):
-    settings = settings_of(EXPERIMENTS[name])
+    settings = settings_of(PRINTED.get(name, EXPERIMENTS[name]))
     assert {key: settings[key] for key in APPENDIX[name]} == APPENDIX[name]
+
+
+CONTRADICTED = {
+    "nanogpt-wikitext103": {"data.examples", "evaluation.at_start", "evaluation.draw"},
+    "nanogpt-openwebtext": {"data.examples", "evaluation.at_start", "evaluation.draw"},
+    "swint-caltech256": {"data.train_per_class"},
+}
+
+
+def test_where_text_and_code_contradict_each_other_both_exist():
+    assert PRINTED.keys() == CONTRADICTED.keys()
+
+
+@pytest.mark.parametrize("name", CONTRADICTED)
+def test_what_is_printed_differs_from_what_was_run_in_nothing_else(name):
+    run, printed = settings_of(EXPERIMENTS[name]), settings_of(PRINTED[name])
+    assert {key for key in run if run[key] != printed[key]} == {"name", "title", *CONTRADICTED[name]}
+    assert check(PRINTED[name]) is PRINTED[name]
+    assert NOTES[f"{name}-as-printed"]
 
 
 @pytest.mark.parametrize("name", EPOCHS)

@@ -33,7 +33,21 @@ def test_one_in_full_shows_every_setting_and_every_note(capsys):
     for key in settings_of(find("t5small-bookcorpus")):
         assert key in out
     for note in NOTES["t5small-bookcorpus"]:
-        assert note in " ".join(out.split())
+        assert f"{note.kind}: {note.words}" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(("setting", "kind"), [("data.examples", "as run"), ("data.held_out_documents", "inferred")])
+def test_where_a_setting_comes_from_stands_beside_it(capsys, setting, kind):
+    _, out, _ = run(capsys, "t5small-bookcorpus")
+    line = next(line for line in out.splitlines() if line.startswith(f"{setting} "))
+    assert line.rstrip().endswith(kind)
+    assert "settings without a mark are the paper's text" in out
+
+
+def test_notes_are_about_settings_that_are_there():
+    for name, notes in NOTES.items():
+        known = settings_of(find(name))
+        assert not [key for note in notes for key in note.settings if key not in known], name
 
 
 def test_an_override_is_shown_beside_what_it_replaces(capsys):

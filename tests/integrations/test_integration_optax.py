@@ -10,7 +10,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from oneclock import BalancedAdamW
+from oneclock import BalancedAdamW, beta_for
 from oneclock.integrations.optax import balanced_adam, balanced_adamw
 
 STEPS, LR, DECAY = 60, 1e-2, 0.1
@@ -124,6 +124,15 @@ def test_the_learning_rate_can_be_injected():
 
 
 @pytest.mark.parametrize("make", [balanced_adam, balanced_adamw])
+@pytest.mark.parametrize("steps", [1, 100, 1_000, 1_200, 6_000, 20_000, 40_000, 10**6])
+def test_a_horizon_gives_the_one_answer(make, steps):
+    for options in ({}, {"rule": "power:0.05,0.2"}, {"refreshes": 0.5}):
+        optimizer = make(LR, horizon=steps, **options)
+        _, state = optimizer.update(jnp.ones(1), optimizer.init(jnp.ones(1)), jnp.ones(1))
+        assert float(state[0].mu[0]) == pytest.approx(1 - beta_for(steps, **options), rel=1e-6)
+
+
+@pytest.mark.parametrize("make", [balanced_adam, balanced_adamw])
 def test_what_it_refuses(make):
     for options in ({}, {"horizon": 20_000, "beta": 0.9}):
         with pytest.raises(ValueError, match="exactly one of beta= and horizon="):
@@ -131,4 +140,4 @@ def test_what_it_refuses(make):
     with pytest.raises(ValueError, match="not b1= and b2="):
         make(LR, beta=0.9, b2=0.999)
     with pytest.raises(ValueError, match="the horizon must exceed 1000"):
-        make(LR, horizon=500)
+        make(LR, horizon=500, rule="paper")

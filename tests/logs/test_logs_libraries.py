@@ -1,5 +1,6 @@
 """Every format as its own library writes it: the curve comes back, and with it the horizon."""
 
+import contextlib
 import os
 import sys
 import warnings
@@ -35,7 +36,7 @@ def test_summary_writer(tmp_path):
     with SummaryWriter(str(tmp_path), filename_suffix=".second", purge_step=STEPS[20]) as writer:
         for step, loss in zip(STEPS[20:], LOSSES[20:], strict=True):
             writer.add_scalar("val/loss", loss, step, new_style=True)
-    log = logs.read(tmp_path)
+    log = logs.read_log(tmp_path)
     assert (log.format, log.metric, log.unit) == ("TensorBoard events", "val/loss", "steps")
     assert set(log.metrics) >= {"val/loss", "train/loss", "val/accuracy"}
     same_horizon(log.curves[0], CURVE, BUDGET)
@@ -51,12 +52,12 @@ def test_summary_writer_as_tensorboard_itself_reads_it(tmp_path):
         for step, loss in zip(STEPS, LOSSES, strict=True):
             writer.add_scalars("loss", {"train": loss / 2, "val": loss}, step)
             writer.add_scalar("eval/loss_double", loss, step, new_style=True, double_precision=True)
-    log = logs.read(tmp_path)
+    log = logs.read_log(tmp_path)
     assert log.metric == "loss_val/loss"
     same_horizon(log.curves[0], CURVE, BUDGET)
     theirs = EventAccumulator(str(tmp_path / "loss_val"), size_guidance={"scalars": 0, "tensors": 0}).Reload()
     assert log.curves[0].losses == tuple(point.value for point in theirs.Scalars("loss"))
-    assert logs.read(tmp_path, metric="eval/loss_double").curves == [CURVE]
+    assert logs.read_log(tmp_path, metric="eval/loss_double").curves == [CURVE]
 
 
 def test_damaged_event_files_keep_what_is_whole(tmp_path):
@@ -69,17 +70,17 @@ def test_damaged_event_files_keep_what_is_whole(tmp_path):
     whole = path.read_bytes()
     size = whole.rindex(b"val/loss") - whole[: whole.rindex(b"val/loss")].rindex(b"val/loss")
     path.write_bytes(whole[:-5])
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert log.curves[0].steps == tuple(STEPS[:-1])
     assert any("cut off" in warning for warning in log.warnings)
     at = len(whole) - 5 * size + 40  # in the data of a record near the end, past its tag
     path.write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :])
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert len(log.curves[0].steps) == len(STEPS) - 1
     assert any("1 damaged records" in warning for warning in log.warnings)
     at = len(whole) - 5 * size + 2  # in the length of that record: where the next one begins is lost
     path.write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :])
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert log.curves[0].steps == tuple(STEPS[:-5])
     assert any("damaged at byte" in warning for warning in log.warnings)
 
@@ -121,29 +122,39 @@ def trainer_run(tmp_path_factory):
         eval_dataset=rows[16:],
         callbacks=[Watch],
     )
-    trainer.train()
+    with open(folder / "output.log", "w") as output, contextlib.redirect_stdout(output):
+        trainer.train()
     return folder, Curve(list(seen), list(seen.values()))
 
 
 def test_trainer_state(trainer_run):
     folder, known = trainer_run
-    log = logs.read(folder / "out")  # a folder of checkpoints: the newest
+    log = logs.read_log(folder / "out")  # a folder of checkpoints: the newest
     assert (log.format, log.metric, log.step) == ("transformers trainer_state.json", "eval_loss", "step")
     same_horizon(log.curves[0], known, 40)
     assert log.runs[0].arguments.max_steps == 40
     assert not any("planned steps" in warning for warning in log.warnings)
-    early = logs.read(folder / "out" / "checkpoint-20" / "trainer_state.json")
+    early = logs.read_log(folder / "out" / "checkpoint-20" / "trainer_state.json")
     assert early.curves[0].steps == tuple(range(2, 21, 2))
     assert any("20 of 40 planned steps" in warning for warning in early.warnings)
 
 
 def test_trainer_with_tensorboard(trainer_run):
     folder, known = trainer_run
-    log = logs.read(folder / "tensorboard")
+    log = logs.read_log(folder / "tensorboard")
     assert (log.format, log.metric) == ("TensorBoard events", "eval/loss")
     same_horizon(log.curves[0], known, 40)
     arguments = log.runs[0].arguments
     assert (arguments.beta1, arguments.beta2, arguments.max_steps) == (0.9, 0.95, 40)
+
+
+def test_trainer_as_it_prints(trainer_run):
+    """The dicts that a real Trainer prints, which name epochs only: four steps of 16 rows in batches of 4."""
+    folder, known = trainer_run
+    log = logs.read_log(folder / "output.log", steps_per_epoch=4)
+    assert (log.format, log.metric) == ("terminal output, transformers", "eval_loss")
+    assert log.curves[0].steps == known.steps
+    assert all(abs(a - b) < 5e-4 for a, b in zip(log.curves[0].losses, known.losses, strict=True))
 
 
 def test_lightning(tmp_path):
@@ -190,8 +201,13 @@ def test_lightning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its advice on workers, and deprecations in its own code
         trainer.fit(Module(1e-3, (0.9, 0.95)), loader, torch.utils.data.DataLoader(torch.ones(1, 1)))
-    for place in (tmp_path / "runs", tmp_path / "runs" / "version_0", tmp_path / "runs" / "version_0" / "metrics.csv"):
-        log = logs.read(place)
+    for place in (
+        tmp_path,
+        tmp_path / "runs",
+        tmp_path / "runs" / "version_0",
+        tmp_path / "runs" / "version_0" / "metrics.csv",
+    ):
+        log = logs.read_log(place)
         assert (log.format, log.metric, log.step, log.unit) == ("Lightning CSVLogger", "val_loss", "step", "steps")
         same_horizon(log.curves[0], Curve(list(known), list(known.values())), 200)
         assert (log.runs[0].arguments.beta1, log.runs[0].arguments.beta2) == (0.9, 0.95)
@@ -209,10 +225,14 @@ def test_keras(tmp_path):
     model.compile("adam", "mse")
     path = tmp_path / "keras.log"
     callbacks = [Known(), keras.callbacks.CSVLogger(str(path))]
-    model.fit(np.ones((4, 1)), np.ones((4, 1)), epochs=len(LOSSES), verbose=0, callbacks=callbacks)
-    log = logs.read(path)
+    with open(tmp_path / "output.log", "w") as output, contextlib.redirect_stdout(output):
+        model.fit(np.ones((4, 1)), np.ones((4, 1)), epochs=len(LOSSES), verbose=2, callbacks=callbacks)
+    printed = logs.read_log(tmp_path / "output.log", steps_per_epoch=500)
+    assert printed.curves[0].steps == CURVE.steps
+    assert all(abs(a - b) < 5e-4 for a, b in zip(printed.curves[0].losses, LOSSES, strict=True))
+    log = logs.read_log(path)
     assert (log.format, log.metric, log.unit) == ("Keras CSVLogger", "val_loss", "epochs")
-    log = logs.read(path, steps_per_epoch=500)
+    log = logs.read_log(path, steps_per_epoch=500)
     assert log.unit == "steps"
     same_horizon(log.curves[0], CURVE, BUDGET)
 
@@ -233,7 +253,7 @@ def test_mlflow(tmp_path, backend, monkeypatch):
     client.log_batch(run, metrics=[Metric("eval/loss", loss, 1000 + step, step) for step, loss in points])
     client.log_batch(run, metrics=[Metric("train/loss", loss / 2, 1000 + step, step) for step, loss in points])
     client.log_metric(run, "eval/loss", float("nan"), timestamp=99_000, step=BUDGET + 500)
-    log = logs.read(tmp_path)
+    log = logs.read_log(tmp_path)
     assert log.format == ("MLflow database" if backend == "database" else "MLflow file store")
     assert (log.metric, log.runs[0].name) == ("eval/loss", "the run")
     assert log.curves[0].steps[-1] == BUDGET + 500
@@ -256,7 +276,7 @@ def test_trackio(tmp_path, monkeypatch):
         trackio.log({"train": {"loss": loss / 2}, "val/loss": loss}, step=step)
     trackio.log({"val/loss": float("nan")}, step=BUDGET + 500)
     trackio.finish()
-    log = logs.read(tmp_path)
+    log = logs.read_log(tmp_path)
     assert (log.format, log.metric, log.runs[0].name) == ("Trackio database", "val/loss", "the-run")
     assert log.curves[0].steps[-1] == BUDGET + 500
     same_horizon(Curve(log.curves[0].steps[:-1], log.curves[0].losses[:-1]), CURVE, BUDGET)
@@ -271,10 +291,10 @@ def test_own_records(tmp_path):
             run.log(step, val_loss=loss, train_loss=loss / 2)
         run.log(BUDGET + 500, val_loss=float("nan"))
         run.finish("finished", seconds=1.0)
-    log = logs.read(tmp_path)
+    log = logs.read_log(tmp_path)
     assert (log.format, log.metric, len(log.runs)) == ("oneclock record", "val_loss", 2)
     for place in (run.path, run.path / "curve.jsonl"):
-        curve = logs.read(place).curves[0]
+        curve = logs.read_log(place).curves[0]
         assert curve.steps[-1] == BUDGET + 500
         same_horizon(Curve(curve.steps[:-1], curve.losses[:-1]), CURVE, BUDGET)
     assert log.runs[0].arguments.beta2 == 0.95
@@ -288,5 +308,5 @@ def test_a_study_of_several_experiments_is_not_mixed(tmp_path):
         for step, loss in zip(STEPS, LOSSES, strict=True):
             run.log(step, val_loss=loss)
     with pytest.raises(ValueError, match="the experiments one, two"):
-        logs.read(tmp_path)
-    same_horizon(logs.read(tmp_path / "runs" / "two").curves[0], CURVE, BUDGET)
+        logs.read_log(tmp_path)
+    same_horizon(logs.read_log(tmp_path / "runs" / "two").curves[0], CURVE, BUDGET)

@@ -18,19 +18,19 @@ from oneclock.logs.gathering import Gathered
 def test_csv_streams_the_chosen_columns(tmp_path):
     path = tmp_path / "any.log"
     path.write_text("time,global_step,loss,val_loss\n0.1,100,2.5,2.0\n0.2,200,1.9,1.5\n0.3,300,1.0,nan\n")
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert (log.metric, log.step, log.unit, log.format) == ("val_loss", "global_step", "steps", "CSV")
     assert log.curves[0].steps == (100, 200, 300)
     assert log.curves[0].losses[:2] == (2.0, 1.5)
     assert math.isnan(log.curves[0].losses[2])
-    assert logs.read(path, metric="loss").curves[0].losses == (2.5, 1.9, 1.0)
+    assert logs.read_log(path, metric="loss").curves[0].losses == (2.5, 1.9, 1.0)
 
 
 def test_json_lines_nested_and_torn(tmp_path):
     path = tmp_path / "any.log"
     lines = [{"lr": 3e-4, "betas": [0.9, 0.95]}] + [{"step": s, "val": {"loss": 1 / s}, "loss": 2.0} for s in (10, 20)]
     path.write_text("\n".join(map(json.dumps, lines)) + '\n{"step": 30, "val": {"lo')
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert (log.metric, log.step) == ("val/loss", "step")
     assert log.curves == [Curve([10, 20], [0.1, 0.05])]
     assert log.runs[0].arguments.beta2 == 0.95
@@ -61,7 +61,7 @@ def test_wandb_export(tmp_path):
     """The columns of a chart's export, written by hand: W&B makes the file in its web application only."""
     path = tmp_path / "wandb_export.csv"
     path.write_text(wandb_export(["brisk - river-1", "calm-sea-2"], range(0, 1000, 10)))
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert (log.format, log.metric, log.step) == ("W&B CSV export", "val/loss", "Step")
     assert [run.name for run in log.runs] == ["brisk - river-1", "calm-sea-2"]
     assert log.curves == [Curve(range(0, 1000, 10), [1 / (step + 1) for step in range(0, 1000, 10)])] * 2
@@ -71,11 +71,11 @@ def test_wandb_export(tmp_path):
 def test_sampled_exports_are_recognised(tmp_path):
     path = tmp_path / "sampled.csv"
     path.write_text(wandb_export(["a"], [step + step // 7 for step in range(500)]))
-    assert any("sampled the history" in warning for warning in logs.read(path).warnings)
+    assert any("sampled the history" in warning for warning in logs.read_log(path).warnings)
     path.write_text(wandb_export(["a"], range(500)))
-    assert not logs.read(path).warnings
+    assert not logs.read_log(path).warnings
     path.write_text("Wall time,Step,Value\n" + "".join(f"1.5,{step * 3},{1 / (step + 1)}\n" for step in range(1000)))
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert (log.metric, log.step) == ("Value", "Step")
     assert any("random sample" in warning for warning in log.warnings)
 
@@ -96,7 +96,7 @@ def test_sampled_exports_are_recognised(tmp_path):
 def test_warnings(tmp_path, text, warning):
     path = tmp_path / "log.csv"
     path.write_text(text)
-    log = logs.read(path)
+    log = logs.read_log(path)
     assert [part for part in log.warnings if warning in part]
     assert log.curves == [Curve([1, 2, 3], [3, 5, 4])]
 
@@ -121,8 +121,8 @@ def test_what_is_better_when_higher_is_negated(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("step,val_acc\n100,0.5\n200,0.75\n")
     with pytest.raises(ValueError, match=r"name one of: .*'val_acc'"):
-        logs.read(path)
-    log = logs.read(path, metric="VAL_ACC")
+        logs.read_log(path)
+    log = logs.read_log(path, metric="VAL_ACC")
     assert log.curves == [Curve([100, 200], [-0.5, -0.75])]
     assert any("more is better" in warning for warning in log.warnings)
 
@@ -133,14 +133,14 @@ def test_a_folder_is_read_where_one_log_is_in_it(tmp_path):
     assert logs.read_curves(tmp_path) == [Curve([1, 2], [3, 2])]
     (tmp_path / "b.jsonl").write_text('{"step": 1, "val_loss": 2}\n')
     with pytest.raises(ValueError, match=r"2 logs: a\.csv, b\.jsonl"):
-        logs.read(tmp_path)
+        logs.read_log(tmp_path)
 
 
 def test_no_pickle_is_opened(tmp_path):
     (tmp_path / "training_args.bin").write_bytes(b"PK\x03\x04anything")
     for path in (tmp_path, tmp_path / "training_args.bin"):
         with pytest.raises(ValueError, match="no log that can be read"):
-            logs.read(path)
+            logs.read_log(path)
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.floats(-1e6, 1e6)), min_size=1, max_size=200), st.integers(4, 64))
@@ -174,7 +174,7 @@ def test_a_very_long_curve_is_thinned_with_a_warning(tmp_path):
     count = 140_000
     losses = [abs(step - 50_001) for step in range(count)]
     path.write_text("step,val_loss\n" + "".join(f"{step},{loss}\n" for step, loss in enumerate(losses)))
-    log = logs.read(path)
+    log = logs.read_log(path)
     [curve] = log.curves
     assert len(curve.steps) < 2**17
     assert (curve.best_step, curve.steps[-1]) == (50_001, count - 1)
@@ -189,8 +189,8 @@ def test_nothing_but_numpy_is_needed(tmp_path):
     absent = ["torch", "pandas", "tensorboard", "mlflow", "trackio", "transformers", "lightning", "keras", "yaml"]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent})); "
-        f"from oneclock import logs; from oneclock.advise.advice import advise; "
-        f"print(len(logs.FILES), advise(logs.read({str(path)!r}).runs).stop)"
+        f"from oneclock import logs; from oneclock.advice import advise; "
+        f"print(len(logs.FILES), advise(logs.read_log({str(path)!r})).stop)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == [str(len(logs.FILES)), "2000"]

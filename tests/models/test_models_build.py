@@ -1,7 +1,5 @@
 """The models: sizes on the meta device, equal to the libraries' own but for the head, and able to learn."""
 
-import re
-
 import pytest
 import torch
 
@@ -28,13 +26,13 @@ def linear(inputs, outputs):
 # Counted from the architectures' descriptions; torchvision documents the four of its models for 1,000 classes.
 SIZES = {
     "nanogpt-wikitext103": 50304 * 384 + 256 * 384 + 6 * (12 * 384**2 + 13 * 384) + 2 * 384,
-    "llama60m-c4": 2 * 32000 * 512 + 8 * (4 * 512**2 + 3 * 512 * 1376 + 2 * 512) + 512,
+    "llama60m-c4": 2 * 32100 * 512 + 8 * (4 * 512**2 + 3 * 512 * 1376 + 2 * 512) + 512,
     "vitb16-cifar100": 86_567_656 - linear(768, 1000) + linear(768, 100),
     "vitb16-tinyimagenet": 86_567_656 - linear(768, 1000) + linear(768, 200),
     "resnet50-food101": 25_557_032 - linear(2048, 1000) + linear(2048, 101),
     "resnet50-imagenet100": 25_557_032 - linear(2048, 1000) + linear(2048, 100),
     "efficientnetb0-cars": 5_288_548 - linear(1280, 1000) + linear(1280, 196),
-    "swint-caltech256": 28_288_354 - linear(768, 1000) + linear(768, 257),
+    "swint-caltech256": 28_288_354 - linear(768, 1000) + linear(768, 256),
     "t5small-bookcorpus": 60_506_624,
 }
 SIZES |= {"nanogpt-openwebtext": SIZES["nanogpt-wikitext103"], "llama60m-slimpajama": SIZES["llama60m-c4"]}
@@ -165,6 +163,20 @@ def test_t5_comes_from_its_checkpoint(tmp_path):
 
 def test_t5_without_its_checkpoint_says_so(tmp_path):
     absent = T5(str(tmp_path / "t5-small"), vocabulary=64, layers=1, heads=2, width=32, feed_forward=64)
-    with pytest.warns(UserWarning, match=re.escape("starts from its configuration with new weights")):
-        model = build(absent)
-    assert size(model) == size(on_meta(T5(None, vocabulary=64, layers=1, heads=2, width=32, feed_forward=64)))
+    with pytest.raises(ValueError, match="is neither here nor to be downloaded.*set it to none") as caught:
+        build(absent)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="model.safetensors of google-t5/t5-small"):
+        build(find("t5small-bookcorpus").model)
+
+
+def test_the_padding_of_llama_starts_at_zero_and_learns_nothing():
+    spec = Llama(vocabulary=64, context=16, layers=1, heads=2, width=32, intermediate=64, padding=0)
+    model = build(spec)
+    embedding = model.get_input_embeddings().weight
+    ids = torch.tensor([[3, 4, 5, 0, 0]])
+    mask = (ids != 0).long()
+    model(input_ids=ids, attention_mask=mask, labels=torch.where(mask == 1, ids, -100)).loss.backward()
+    assert embedding[0].abs().max() == 0
+    assert embedding.grad[0].abs().max() == 0
+    assert embedding.grad[3].abs().max() > 0

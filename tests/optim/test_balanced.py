@@ -1,9 +1,12 @@
 """The balanced optimizers: equal to the paper and to torch, tied whatever happens, interchangeable on disk."""
 
 import copy
+import inspect
 import io
 import math
 import pickle
+import sys
+import threading
 import warnings
 
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneclock import BalancedAdam, BalancedAdamW
+from oneclock.rule import Fixed
 
 CLASSES = [(BalancedAdam, torch.optim.Adam), (BalancedAdamW, torch.optim.AdamW)]
 KERNELS = {"fused": {"fused": True}, "foreach": {"foreach": True}, "loop": {"foreach": False, "fused": False}}
@@ -148,11 +152,35 @@ def test_horizon_or_beta_but_not_both():
     with pytest.raises(ValueError, match="give beta= or horizon=, not betas="):
         BalancedAdamW(parameters(), betas=(0.9, 0.999))
     with pytest.raises(ValueError, match="must exceed 1000"):
-        BalancedAdam(parameters(), horizon=500)
+        BalancedAdam(parameters(), horizon=500, rule="paper")
     with pytest.raises(ValueError, match=r"in \[0, 1\)"):
         BalancedAdam(parameters(), beta=1.0)
     with pytest.raises(TypeError, match="no_such_option"):
         BalancedAdam(parameters(), beta=0.9, no_such_option=1)
+
+
+def test_a_rule_and_a_refresh_count_belong_to_a_horizon():
+    assert BalancedAdam(parameters(), horizon=2_000, rule="paper").beta == 0.5
+    assert BalancedAdam(parameters(), horizon=2_000, rule="refresh:300").beta == 0.85
+    assert BalancedAdam(parameters(), horizon=2_000, rule=Fixed(0.9)).beta == 0.9
+    for arguments in ({"refreshes": 300}, {"rule": "paper"}):
+        with pytest.raises(ValueError, match="give them with horizon=, not with beta="):
+            BalancedAdamW(parameters(), beta=0.9, **arguments)
+    with pytest.raises(ValueError, match="a rule or a refresh count, not both"):
+        BalancedAdamW(parameters(), horizon=2_000, rule="paper", refreshes=300)
+
+
+@pytest.mark.parametrize("name", ["beta", "horizon", "rule", "refreshes"])
+def test_a_group_has_no_memory_of_its_own(name):
+    with pytest.raises(ValueError, match=f"a parameter group has no {name} of its own"):
+        BalancedAdamW([{"params": parameters(), name: 0.5}], beta=0.9)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), CLASSES)
+def test_every_option_of_torchs_is_spelled_out(ours, theirs):
+    mine, torchs = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
+    assert set(torchs) <= set(mine)
+    assert all(parameter.kind != parameter.VAR_KEYWORD and parameter.annotation for parameter in mine.values())
 
 
 def test_groups_and_named_parameters():
@@ -278,6 +306,31 @@ def test_beta_reads_and_sets_all_groups():
         optimizer.beta = 1.5
 
 
+def test_beta_may_be_set_from_another_thread():
+    """A step that finds the groups apart while another thread sets them waits for it instead of stopping."""
+    params = [torch.nn.Parameter(torch.ones(1)) for _ in range(200)]
+    optimizer = BalancedAdamW([{"params": [p]} for p in params], beta=0.9, lr=0.0)
+    ended = threading.Event()
+
+    def restless():
+        while not ended.is_set():
+            optimizer.beta = 0.8
+            optimizer.beta = 0.9
+
+    setter = threading.Thread(target=restless)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    setter.start()
+    try:
+        for _ in range(200):
+            assert optimizer.beta in (0.8, 0.9)
+        optimizer.step()
+    finally:
+        ended.set()
+        setter.join()
+        sys.setswitchinterval(interval)
+
+
 def test_one_cycle_stops_the_next_step_and_names_the_fix():
     params = parameters()
     optimizer = BalancedAdamW(params, beta=0.9)
@@ -291,6 +344,19 @@ def test_one_cycle_stops_the_next_step_and_names_the_fix():
     apply(optimizer, params, gradients(params, 1))
     schedule.step()
     assert optimizer.beta == 0.9
+
+
+def test_hooks_run_once_a_step_whoever_made_an_adam_before():
+    torch.optim.AdamW(parameters())
+    torch.optim.Adam(parameters())
+    for ours, _ in CLASSES:
+        params = parameters()
+        optimizer = ours(params, beta=0.9)
+        calls = []
+        optimizer.register_step_pre_hook(lambda *_, calls=calls: calls.append("before"))
+        optimizer.register_step_post_hook(lambda *_, calls=calls: calls.append("after"))
+        apply(optimizer, params, gradients(params, 1))
+        assert calls == ["before", "after"]
 
 
 @pytest.mark.parametrize("how", ["pickle", "deepcopy"])

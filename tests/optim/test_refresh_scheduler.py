@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler, refresh_beta
+from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler, beta_for
 
 
 def scheduler_of(planned_steps=20_000, optimizer=None, **options):
@@ -41,7 +41,7 @@ def test_an_extension_is_walked_at_the_set_pace_and_reached_exactly():
     scheduler.extend(to_steps=100_000)
     memories = [20.0] + [1 / (1 - beta) for beta in advance(scheduler, 900)]
     grown = [after - before for before, after in pairwise(memories)]
-    assert scheduler.get_last_beta() == refresh_beta(100_000) == 0.99
+    assert scheduler.get_last_beta() == beta_for(100_000) == 0.99
     assert 0 < max(grown) < 0.1003  # a tenth of a step per step, and the second order of exp(pace / H)
     assert sum(moved > 0 for moved in grown) == pytest.approx(800, abs=3)
     assert [change.step for change in scheduler.history[:2]] == [0, 5000]
@@ -56,13 +56,13 @@ def test_a_plateau_shortens_the_horizon_and_a_better_loss_restores_the_plan():
         scheduler.step(losses.get(step))
         seen[step] = scheduler.get_last_beta()
     assert seen[5999] == 0.95  # the patience is a tenth of the plan, 2000 steps after the best at 4000
-    assert seen[6999] == refresh_beta(6000)
+    assert seen[6999] == beta_for(6000)
     assert seen[8000] == 0.95
     assert [change.step for change in scheduler.history if "validation" in change.reason] == [6000, 7000]
 
 
 def test_a_useful_time_too_short_for_the_rule_leaves_beta_alone_and_says_so():
-    scheduler = scheduler_of(4000, follow_validation=True)
+    scheduler = scheduler_of(4000, rule="paper", follow_validation=True)
     for step in range(1, 1001):
         scheduler.step({100: 1.0, 500: 2.0, 900: 2.0}.get(step))
     assert scheduler.get_last_beta() == 0.75
@@ -135,7 +135,7 @@ def test_no_step_exceeds_the_bound_of_the_docstring(seed, plans, pace, silence):
     generator = torch.Generator().manual_seed(seed)
     weight = torch.nn.Parameter(torch.zeros(8, dtype=torch.float64))
     optimizer = BalancedAdam([weight], lr=1.0, eps=1e-300, beta=0)
-    scheduler = RefreshScheduler(optimizer, plans[0], pace=pace)
+    scheduler = RefreshScheduler(optimizer, plans[0], rule="paper", pace=pace)
     kept = 1.0
     for step in range(1, 81):
         if step % 20 == 0 and step // 20 < len(plans):
@@ -156,7 +156,7 @@ def test_at_the_default_pace_an_extension_never_adds_two_percent_to_the_bound():
     worst = 0.0
     for start in (1_200, 20_000):
         for asked in (1, 5, 20, 100):
-            scheduler = scheduler_of(start)
+            scheduler = scheduler_of(start, rule="paper")
             kept = 1.0
             for step in range(1, 2000):
                 if step == asked:
@@ -172,7 +172,9 @@ def test_what_it_refuses():
     with pytest.raises(ValueError, match="BalancedAdam"):
         RefreshScheduler(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))]), 20_000)
     with pytest.raises(ValueError, match="the horizon must exceed 1000"):
-        scheduler_of(1000)
+        scheduler_of(1000, rule="paper")
+    with pytest.raises(ValueError, match="saved with Refresh R0=1000, loaded with Bent"):
+        scheduler_of().load_state_dict(scheduler_of(rule="paper").state_dict())
     with pytest.raises(ValueError, match="pace must lie between 0 and 1"):
         scheduler_of(pace=1)
     with pytest.raises(ValueError, match="extend it to more"):

@@ -41,6 +41,7 @@ def test_trains_is_killed_and_resumes(
     assert (result.status, result.steps) == ("finished", experiment.budget)
     points = Run.read(tmp_path / "whole").points()
     assert [point.step for point in points] == ([1, 3, 6] if experiment.evaluation.at_start else [3, 6])
+    assert experiment.evaluation.at_start == name.startswith(("nanogpt", "llama"))
     assert all(point.train_loss > 0 and point.val_loss > 0 for point in points)
 
     def killed() -> None:
@@ -59,9 +60,13 @@ DECAYING = {
     r"|encoder\.layers\.\w+\.(self_attention\.(in_proj_weight|out_proj\.weight)|mlp\.\d\.weight)",
     "resnet50": r"(layer\d\.\d\.)?conv\d\.weight|layer\d\.0\.downsample\.0\.weight|fc\..*weight",
     "swint": r"features\.0\.0\.weight|features\.\d\.\d\.(attn\.(qkv|proj)|mlp\.\d)\.weight"
-    r"|features\.\d\.reduction\.weight|head\.weight",
+    r"|features\.\d\.reduction\.weight|head\.weight|features\.\d\.\d\.attn\.relative_position_bias_table",
+    "t5small": r"shared\.weight|lm_head\.weight|\w+\.block\.\d\.layer\.\d\.\w+\.(q|k|v|o|wi|wo)\.weight"
+    r"|\w+\.block\.0\.layer\.0\.SelfAttention\.relative_attention_bias\.weight",
 }
-ALL_DECAY = {"llama60m-c4", "llama60m-slimpajama", "t5small-bookcorpus", "efficientnetb0-cars"}
+ALL_DECAY = {"llama60m-c4", "llama60m-slimpajama", "efficientnetb0-cars"}
+TABLES = {"t5small-bookcorpus": (2, 2 * 32 * 8), "swint-caltech256": (12, 23_322)}
+"""Tables of positions, which decay as matrices do: how many, and their values."""
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -83,6 +88,9 @@ def test_decay_groups(name: str) -> None:
         pattern = re.compile(DECAYING[name.split("-")[0]])
         wanted = {key: decay if pattern.fullmatch(key) else 0.0 for key in names.values()}
     assert got == wanted
+    if name in TABLES:
+        tables = [value for key, value in model.named_parameters() if "bias_table" in key or "attention_bias" in key]
+        assert (len(tables), sum(table.numel() for table in tables)) == TABLES[name]
     assert sum(len(group["params"]) for group in groups) == len(names)
 
 

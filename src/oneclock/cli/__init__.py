@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, experiments, paper, report, retry, status, study, sweep, train
+from oneclock.cli import advise, analyse, beta, data, experiments, paper, report, retry, status, study, sweep, train
 
 app = typer.Typer(
     name="oneclock",
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command("beta")(beta.command)
 app.command("advise")(advise.command)
 app.command("experiments")(experiments.command)
+app.add_typer(data.app, name="data")
 app.command("train")(train.command)
 app.command("study")(study.command)
 app.command("sweep")(sweep.command)

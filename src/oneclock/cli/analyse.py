@@ -50,14 +50,12 @@ def command(
     """
     from oneclock.analysis import analyse, read
     from oneclock.analysis import as_json as plain
-    from oneclock.paper.published import recovered_study
+    from oneclock.paper.published import losses_study
 
     if paper == (source is not None):
         raise ValueError("give a table or a study, or --paper, and not both")
     others = [rule_from(text) for text in rules or ()]
-    analysis = analyse(
-        recovered_study() if source is None else read(source), refreshes=refreshes, rules=others, seed=seed
-    )
+    analysis = analyse(losses_study() if source is None else read(source), refreshes=refreshes, rules=others, seed=seed)
     if as_json:
         import json
 

@@ -13,6 +13,9 @@ def command(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting: optimizer.lr=1e-4.")
     ] = None,
     laptop: Annotated[bool, typer.Option("--laptop", help="List the laptop-sized twins instead.")] = False,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Make two steps at full size, without data: memory and pace.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The experiments of the paper, or their laptop-sized twins, or all settings of one.
@@ -20,6 +23,8 @@ def command(
     oneclock experiments
 
     oneclock experiments vitb16-cifar100 --set optimizer.lr=1e-4
+
+    oneclock experiments vitb16-cifar100 --rehearse
     """
     import dataclasses
     import json
@@ -29,8 +34,8 @@ def command(
     from oneclock.experiments import EXPERIMENTS, LAPTOP, NOTES, find, override
 
     if name is None:
-        if settings:
-            raise ValueError("--set needs the name of an experiment before it")
+        if settings or rehearse:
+            raise ValueError("--set and --rehearse need the name of an experiment before them")
         chosen = list((LAPTOP if laptop else EXPERIMENTS).values())
         if as_json:
             print(json.dumps([dataclasses.asdict(experiment) for experiment in chosen], indent=2))
@@ -39,12 +44,40 @@ def command(
         return
     published = find(name)
     experiment = override(published, settings or [])
+    if rehearse:
+        _rehearse(experiment, as_json)
+        return
     if as_json:
         print(json.dumps(dataclasses.asdict(experiment), indent=2))
         return
     Console().print(_in_full(published, experiment))
+    if name in NOTES:
+        print("settings without a mark are the paper's text, or the named model's own")
     for note in NOTES.get(name, ()):
-        Console().print(f"note: {note}", markup=False, highlight=False)
+        Console().print(f"{note.kind}: {note.words}", markup=False, highlight=False)
+
+
+def _rehearse(experiment: Any, as_json: bool) -> None:
+    import dataclasses
+    import json
+
+    from oneclock.training.rehearse import STEPS, rehearse
+
+    found = rehearse(experiment)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(found), indent=2))
+        return
+    losses = " and ".join(f"{loss:.4g}" for loss in found.losses)
+    lines = (
+        ("model", f"{found.parameters / 1e6:.1f} M parameters, {found.precision} on {found.device}"),
+        ("steps", f"{STEPS}, losses {losses} (the data are random)"),
+        ("memory", f"{found.peak_bytes / 1e9:.1f} GB at most"),
+        ("a step", f"{found.per_step:,} {found.unit} in {found.seconds:,.2f} s"),
+        ("the budget", f"{found.budget:,} steps, {found.per_step * found.budget:.3g} {found.unit}"),
+        ("at this pace", f"{found.hours:,.1f} hours for one run's updates, evaluations and data apart"),
+    )
+    for name, words in lines:
+        print(f"{name:14}{words}")
 
 
 def _overview(experiments: list[Any]) -> Any:
@@ -66,13 +99,13 @@ def _in_full(published: Any, experiment: Any) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    from oneclock.experiments import settings_of
+    from oneclock.experiments import origins, settings_of
 
-    before, after = settings_of(published), settings_of(experiment)
+    before, after, known = settings_of(published), settings_of(experiment), origins(published.name)
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in after.items():
         changed = name not in before or before[name] != value
-        note = f"[bold]was {escape(_text(before.get(name)))}[/bold]" if changed else ""
+        note = f"[bold]was {escape(_text(before.get(name)))}[/bold]" if changed else known.get(name, "")
         table.add_row(name, escape(_text(value)), note)
     return table
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from oneclock.paper.check import CheckedCell, CheckedTable, PaperCheck
 
 _WIDE = 160
-_MARKS = {True: "[green]=[/]", False: "[bold red]X[/]", None: "[dim].[/]"}
+_MARKS = {"given": "[dim].[/]", "slip": "[yellow]slip[/]"}
+_AGREES = {True: "[green]=[/]", False: "[bold red]X[/]"}
 
 
 def command(
@@ -54,13 +55,15 @@ def _show(result: PaperCheck) -> None:
     for table in result.tables:
         console.print(_drawn(table))
         random = f"; {table.in_range} of {table.random} random figures in range" if table.random else ""
-        console.print(f"{table.matched} of {table.cells} agree{random}\n")
+        slips = f"; {table.slips} are slips of the paper's" if table.slips else ""
+        console.print(f"{table.matched} of {table.cells} agree{random}{slips}\n")
     for note in result.notes:
         console.print(f"- {note}")
     console.print(
         f"\n[bold]{result.matched} of {result.cells}[/] figures agree to the printed digit "
         f"({' + '.join(str(table.cells) for table in result.tables)}); "
-        f"{result.in_range} of {result.random} random figures lie in their sampling range."
+        f"{result.in_range} of {result.random} random figures lie in their sampling range; "
+        f"{result.slips} are the paper's own slips."
     )
 
 
@@ -68,14 +71,14 @@ def _drawn(table: CheckedTable) -> Table:
     from rich.table import Table
 
     drawn = Table(title=f"{table.title}: as printed, and recomputed below", title_justify="left")
-    basis = any(row.basis for row in table.rows)
-    for column in ("", *table.columns, *(["basis"] if basis else [])):
+    for column in ("", *table.columns):
         drawn.add_column(column.replace("_", " "), overflow="fold")
     for row in table.rows:
-        drawn.add_row(row.label, *(_cell(cell) for cell in row.cells), *([row.basis] if basis else []))
+        drawn.add_row(row.label, *map(_cell, row.cells))
     return drawn
 
 
 def _cell(cell: CheckedCell) -> str:
     """The printed figure, and below it the recomputed one with its mark."""
-    return f"[dim]{cell.printed}[/]\n{cell.computed} {_MARKS[cell.agrees]}"
+    mark = _MARKS[cell.kind] if cell.agrees is None else _AGREES[cell.agrees]
+    return f"[dim]{cell.printed}[/]\n{cell.computed} {mark}"

@@ -27,8 +27,11 @@ class Task(Protocol):
         micro % P == p.
         """
 
-    def evaluation(self, split: Split) -> Sequence[Batch]:
-        """The evaluation batches of a split, each made when asked for: the same at every call, whatever the seed."""
+    def evaluation(self, split: Split, step: int | None = None) -> Sequence[Batch]:
+        """The evaluation batches of a split, each made when asked for: the same at every call, whatever the seed.
+
+        `step`, the updates made so far, is given only where the spec draws them anew for each evaluation.
+        """
 
     def loss(self, model: nn.Module, batch: Batch, training: bool) -> Tensor:
         """The mean loss of a batch; label smoothing counts only if `training`."""
@@ -37,7 +40,14 @@ class Task(Protocol):
         """The number of targets in a batch: what its loss weighs in a mean over batches."""
 
 
-def load(experiment: Experiment, data_dir: Path | None = None) -> Task:
+class LoadedTask(Task, Protocol):
+    """A task of an experiment's own data; `content` is a hash of what was read, where it was read whole."""
+
+    @property
+    def content(self) -> str | None: ...
+
+
+def load(experiment: Experiment, data_dir: Path | None = None) -> LoadedTask:
     """The task of an experiment, its data found below `data_dir`, ONECLOCK_DATA or the caches, else downloaded."""
     root = data_root(data_dir)
     if isinstance(experiment.data, Text):
@@ -50,12 +60,4 @@ def load(experiment: Experiment, data_dir: Path | None = None) -> Task:
     return ImageTask(experiment, experiment.data, root)
 
 
-def content(experiment: Experiment) -> str | None:
-    """A hash of the text where it comes with Python or a package and may differ from one machine to the next."""
-    from oneclock.data import bundled
-
-    source = experiment.data.source
-    return bundled.text_hash(source) if source in bundled.TEXTS else None
-
-
-__all__ = ["Batch", "Split", "Task", "content", "load"]
+__all__ = ["Batch", "Split", "Task", "load"]

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from oneclock.data.image_sources import Pictures, TensorImages, open_images
+from oneclock.data.image_sources import open_images
 from oneclock.data.order import NOISE, Batch, EvaluationBatches, Order, Split, torch_seeded
-from oneclock.experiments.spec import Experiment, Images
+from oneclock.data.pictures import Pictures, TensorImages
+from oneclock.experiments.spec import Augmentation, Experiment, Images
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
 
 from torchvision.transforms import v2  # isort: skip
@@ -23,6 +24,8 @@ from torchvision.transforms import v2  # isort: skip
 
 class ImageTask:
     """Batches of `images` and `labels`; see `oneclock.data.Task` for the contract."""
+
+    content = None
 
     def __init__(self, experiment: Experiment, images: Images, root: Path) -> None:
         self.experiment = experiment
@@ -33,6 +36,7 @@ class ImageTask:
         if images.augmentation is None and isinstance(self.train, TensorImages):
             normalized = self.evaluation_transform(self.train.images)
             self.ready = ReadyImages(functional.pad(normalized, [images.shift] * 4), self.train.labels, images.shift)
+        self._check_classes(images.source)
         self.order = Order(len(self.train), experiment.batch_size, experiment.drop_last)
         if not self.order.batches:
             raise ValueError(
@@ -50,8 +54,8 @@ class ImageTask:
                 return self.ready.batch(torch.from_numpy(indices.astype(np.int64)))
             return self._batch(self.train, indices, self.train_transform)
 
-    def evaluation(self, split: Split) -> EvaluationBatches:
-        """The fixed evaluation batches of a split, without augmentation."""
+    def evaluation(self, split: Split, step: int | None = None) -> EvaluationBatches:
+        """The evaluation batches of a split, without augmentation."""
         pictures = self.train if split == "train" else self.validation
         plan = self.experiment.evaluation
         return EvaluationBatches(
@@ -60,6 +64,7 @@ class ImageTask:
             plan.batch_size or self.experiment.batch_size,
             plan.batches,
             partial(self._evaluation_batch, pictures),
+            step if plan.draw == "anew" else None,
         )
 
     def loss(self, model: nn.Module, batch: Batch, training: bool) -> Tensor:
@@ -72,7 +77,7 @@ class ImageTask:
         return len(batch["labels"])
 
     def _evaluation_batch(self, pictures: Pictures, samples: np.ndarray, key: tuple[int, ...]) -> Batch:
-        if self.ready is None:
+        if self.ready is None or self.experiment.evaluation.draw == "anew":
             return self._batch(pictures, samples, self.evaluation_transform)
         if key not in self.fixed:  # small images in memory: made once
             self.fixed[key] = self._batch(pictures, samples, self.evaluation_transform)
@@ -82,12 +87,16 @@ class ImageTask:
         samples = [pictures[int(index)] for index in indices]
         images = torch.stack([transform(image) for image, _ in samples])
         labels = torch.tensor([label for _, label in samples])
-        classes = self.experiment.model.classes  # type: ignore[union-attr]
-        if labels.max() >= classes:  # a GPU would die of it without a word
-            raise ValueError(
-                f"the data have a class number {int(labels.max())}, the model {classes} classes: set model.classes"
-            )
         return {"images": images, "labels": labels}
+
+    def _check_classes(self, source: str) -> None:
+        """As many classes as the model has: with more a GPU would die without a word, with fewer data are missing."""
+        found, classes = np.unique(np.asarray(self.train.labels)), self.experiment.model.classes  # type: ignore[union-attr]
+        if len(found) != classes or found[-1] != classes - 1:
+            raise ValueError(
+                f"{source} has {len(found)} classes to train on, up to number {int(found[-1])}, and the model "
+                f"{classes}: fetch all of it, or set model.classes"
+            )
 
 
 @dataclass(frozen=True)
@@ -128,8 +137,13 @@ def training_transform(spec: Images) -> v2.Transform:
         if plan.rand_augment is not None:
             operations, magnitude = plan.rand_augment
             steps.append(v2.RandAugment(operations, magnitude))
-    erasing = [v2.RandomErasing(plan.random_erasing)] if plan is not None and plan.random_erasing else []
+    erasing = [_erasing(plan)] if plan is not None and plan.random_erasing else []
     return _chain([*steps, *_normalized(spec), *erasing])
+
+
+def _erasing(plan: Augmentation) -> v2.Transform:
+    filling = "random" if plan.erasing_fill == "noise" else 0.0
+    return v2.RandomErasing(plan.random_erasing, plan.erasing_area, plan.erasing_aspect, filling)
 
 
 def evaluation_transform(spec: Images) -> v2.Transform:

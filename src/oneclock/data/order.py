@@ -19,8 +19,8 @@ from torch import Tensor
 Batch = dict[str, Tensor]
 Split = Literal["train", "validation"]
 
-ORDER, NOISE, EVALUATION, SPLIT = range(4)
-"""The first part of a key: what the randomness is for."""
+ORDER, NOISE, EVALUATION, SPLIT, DRAWN_AT = range(5)
+"""Parts of a key that say what the randomness is for."""
 
 
 def generator(*key: int) -> np.random.Generator:
@@ -64,10 +64,32 @@ class Order:
         return _permutation(self.size, seed, epoch)[batch * self.batch_size : (batch + 1) * self.batch_size]
 
 
-class EvaluationBatches(Sequence[Batch]):
-    """The fixed evaluation batches of one split, each made when asked for, by `make(samples, key)`.
+@dataclass(frozen=True)
+class Draws:
+    """Batches of `batch_size` of `size` samples, each sample drawn anew from all of them.
 
-    `batches` of them are drawn from `size` samples, the same at every call; None means all samples, in their order.
+    >>> Draws(size=10, batch_size=4).indices(seed=1, position=0).shape
+    (4,)
+    """
+
+    size: int
+    batch_size: int
+
+    @property
+    def batches(self) -> int:
+        """Any number, where there is a sample; 0 where there is none."""
+        return int(self.size > 0)
+
+    def indices(self, seed: int, position: int) -> np.ndarray:
+        """The samples of batch number `position`."""
+        return generator(ORDER, seed, position).integers(self.size, size=self.batch_size)
+
+
+class EvaluationBatches(Sequence[Batch]):
+    """The evaluation batches of one split, each made when asked for, by `make(samples, key)`.
+
+    `batches` of them are drawn from `size` samples, the same at every call with the same `drawn_at`; None means all
+    samples, in their order.
     """
 
     def __init__(
@@ -77,11 +99,14 @@ class EvaluationBatches(Sequence[Batch]):
         batch_size: int,
         batches: int | None,
         make: Callable[[np.ndarray, tuple[int, ...]], Batch],
+        drawn_at: int | None = None,
     ) -> None:
         self.key, self.batch_size, self.make = (EVALUATION, int(split == "train")), batch_size, make
-        self.samples = np.arange(size)
-        if batches is not None and batches * batch_size < size:
-            self.samples = np.sort(generator(*self.key).choice(size, batches * batch_size, replace=False))
+        if batches is None or batches * batch_size >= size:
+            self.samples = np.arange(size)
+            return
+        key = self.key if drawn_at is None else (*self.key, DRAWN_AT, drawn_at)
+        self.samples = np.sort(generator(*key).choice(size, batches * batch_size, replace=False))
 
     def __len__(self) -> int:
         return math.ceil(len(self.samples) / self.batch_size)

@@ -58,5 +58,14 @@ def prepare_hub() -> None:
 
 def missing(what: str, fetch: str, put: str, error: BaseException | None = None) -> ValueError:
     """One line for a source that is neither here nor to be downloaded: what to fetch, and where to put it."""
-    reason = f" ({' '.join(str(error).split())[:160]})" if error else ""
+    reason = f" ({shortened(error)})" if error else ""
     return ValueError(f"{what} is not here and could not be downloaded{reason}: fetch {fetch} and put it into {put}")
+
+
+def shortened(error: BaseException) -> str:
+    """What another library says of an error, in one line of a length that can be read.
+
+    >>> shortened(ValueError("two lines\\nof text"))
+    'two lines of text'
+    """
+    return (" ".join(str(error).split()) or type(error).__name__)[:160]

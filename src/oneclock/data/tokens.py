@@ -1,11 +1,11 @@
-"""Text -> tokens, once: a flat file of token ids, memory-mapped and shared by every run that needs it."""
+"""Text -> tokens: tokenizers, and how their ids stand in a file."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from oneclock.data.places import ABSENT, missing, prepare_hub
-from oneclock.study.identity import hash_of, safe_name
 
 _HUB = {
     "gpt2": "openai-community/gpt2",
@@ -83,52 +82,82 @@ class Tokens:
         # T5's tokenizer files list sentinels and marks among the ordinary pieces, so a web page can spell one.
         return ids if self.special.isdisjoint(ids) else [number for number in ids if number not in self.special]
 
-    def write(self, documents: Iterable[list[str]], file: BinaryIO, separate: bool, limit: int | None) -> None:
-        """Append the ids of batches of documents, each ended with `end` if `separate`, up to `limit` tokens.
+    def write(self, documents: Iterable[list[str]], file: BinaryIO, layout: Layout, limit: Limit) -> dict[str, int]:
+        """Append the ids of batches of documents up to a limit; returns how many tokens and documents there are.
 
-        What takes minutes says so: a line on stderr every hundred million tokens.
+        Where the layout keeps documents apart, their lengths follow the ids, as numbers of the same kind. What takes
+        minutes says so: a line on stderr every hundred million tokens.
         """
-        written, told = 0, 0
+        lengths, tokens, told = array("I"), 0, 0
+        filler = self.encode([layout.filler or ""])[0][: layout.cut]
         for batch in documents:
             ids: list[int] = []
-            for encoding in self.tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                ids += self._plain(encoding.ids)
-                if separate:
-                    ids.append(self.end)
-            kept = ids if limit is None else ids[: limit - written]
+            for text in self.encode([text.strip() for text in batch] if layout.stripped else batch):
+                laid = layout.laid(text, self.end, filler)
+                ids += laid
+                lengths.append(len(laid))
+                if limit.reached(tokens + len(ids), len(lengths)):
+                    break
+            kept = ids if layout.cut or limit.tokens is None else ids[: limit.tokens - tokens]
             file.write(np.array(kept, dtype=self.dtype).tobytes())
-            written += len(kept)
-            if written >= told + TELL_EVERY:
-                told = written
-                print(f"oneclock: {written:,} tokens prepared, once for all runs", file=sys.stderr)
-            if limit is not None and written >= limit:
-                return
+            tokens += len(kept)
+            if tokens >= told + TELL_EVERY:
+                told = tokens
+                print(f"oneclock: {tokens:,} tokens prepared, once for all runs", file=sys.stderr)
+            if limit.reached(tokens, len(lengths)):
+                break
+        if layout.cut:
+            file.write(np.array(lengths, dtype=self.dtype).tobytes())
+        return {"tokens": tokens, "documents": len(lengths)}
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """The ids of each text, without special tokens."""
+        return [self._plain(found.ids) for found in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
 
-def cached(root: Path, label: str, key: Any, dtype: Any, write: Callable[[BinaryIO], None]) -> np.ndarray:
-    """The array that `write` writes, from ROOT/tokens; made by the first who asks, while others wait for it."""
-    folder = root / "tokens"
-    path = folder / f"{safe_name(label)}-{hash_of(key)}.bin"
-    if not path.exists():
-        from filelock import FileLock
+@dataclass(frozen=True)
+class Layout:
+    """How documents become ids: run together, or, with a `cut`, kept apart and each cut to so many.
 
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f".{path.name}.lock"):
-            if not path.exists():
-                _write_aside(path, write)
-    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
+    `ended` puts the end-of-text token after each, within the cut; `stripped` takes off the space around it first. A
+    document of fewer than `shortest` tokens gives way to the text `filler`.
+    """
+
+    ended: bool
+    cut: int | None = None
+    stripped: bool = False
+    shortest: int = 0
+    filler: str | None = None
+
+    def laid(self, ids: list[int], end: int, filler: list[int]) -> list[int]:
+        """One document's ids as they are to stand in the file.
+
+        >>> Layout(ended=True, cut=3).laid([7, 8, 9, 10], end=1, filler=[])
+        [7, 8, 1]
+        """
+        if self.shortest and len(ids) < self.shortest:
+            ids = filler
+        if self.cut is not None:
+            ids = ids[: self.cut - self.ended]
+        return [*ids, end] if self.ended else ids
 
 
-def _write_aside(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(aside, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+@dataclass(frozen=True)
+class Limit:
+    """Where to stop: at so many `tokens`, or so many `documents`, whose number is then a multiple of `multiple`."""
+
+    tokens: int | None = None
+    documents: int | None = None
+    multiple: int = 1
+
+    def reached(self, tokens: int, documents: int) -> bool:
+        """Whether that is enough.
+
+        >>> Limit(tokens=10, multiple=4).reached(tokens=12, documents=3)
+        False
+        """
+        enough = (self.tokens is not None and tokens >= self.tokens) or documents == self.documents
+        return enough and documents % self.multiple == 0
 
 
 def _byte_tokenizer() -> Any:
@@ -145,19 +174,33 @@ def _byte_tokenizer() -> Any:
     return tokenizer
 
 
+def hub_name(name: str) -> str:
+    """Today's repository of a tokenizer that papers call by a short name; any other name is its own.
+
+    >>> hub_name("gpt2")
+    'openai-community/gpt2'
+    """
+    return _HUB.get(name, name)
+
+
+def local_tokenizer(name: str, root: Path) -> Path | None:
+    """The tokenizer file of that name below the root, or at that path; None where there is none."""
+    places = (Path(name), root / "tokenizers" / name / "tokenizer.json")
+    return next((path for path in places if path.is_file()), None)
+
+
 def _tokenizer_file(name: str, root: Path) -> Path:
-    local = root / "tokenizers" / name / "tokenizer.json"
-    for path in (Path(name), local):
-        if path.is_file():
-            return path
+    local = local_tokenizer(name, root)
+    if local is not None:
+        return local
     from huggingface_hub import hf_hub_download
 
     prepare_hub()
     problem: BaseException | None = None
-    for repository in dict.fromkeys([name, _HUB.get(name, name)]):
+    for repository in dict.fromkeys([name, hub_name(name)]):
         try:
             return Path(hf_hub_download(repository, "tokenizer.json"))
         except ABSENT as error:  # noqa: PERF203
             problem = error
-    fetch = f"tokenizer.json of {_HUB.get(name, name)} from the Hugging Face hub"
-    raise missing(f"the tokenizer {name!r}", fetch, str(local.parent), problem)
+    fetch = f"tokenizer.json of {hub_name(name)} from the Hugging Face hub"
+    raise missing(f"the tokenizer {name!r}", fetch, str(root / "tokenizers" / name), problem)

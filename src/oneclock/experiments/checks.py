@@ -76,8 +76,8 @@ def _language(spec: Experiment) -> _Complaints:
     yield spec.data.length >= 2, f"data.length must be at least 2, not {spec.data.length}"
     held_out = spec.data.held_out_documents
     yield held_out is None or held_out >= 1, f"data.held_out_documents must be at least 1 or none, not {held_out}"
-    endless = spec.data.streaming and held_out is not None
-    yield not endless, "data.held_out_documents are drawn from the whole source: set data.streaming=false"
+    yield from _held_out(spec.data)
+    yield from _examples(spec)
     if isinstance(spec.model, GPT2 | Llama):
         width, heads, context = spec.model.width, spec.model.heads, spec.model.context
         yield spec.data.length <= context, f"data.length {spec.data.length} exceeds model.context {context}"
@@ -90,6 +90,32 @@ def _language(spec: Experiment) -> _Complaints:
     )
 
 
+def _held_out(data: Text) -> _Complaints:
+    count, share = data.held_out_documents, data.held_out_share
+    yield count is None or share is None, "data.held_out_documents and data.held_out_share: give one of them"
+    yield share is None or 0 < share < 1, f"data.held_out_share must lie in 0 to 1 or be none, not {share}"
+    endless = data.streaming and (count or share) is not None
+    yield not endless, "data.held_out_documents are drawn from the whole source: set data.streaming=false"
+
+
+def _examples(spec: Experiment) -> _Complaints:
+    assert isinstance(spec.data, Text)
+    data, kind = spec.data, spec.data.examples
+    suits = {"documents": spec.objective == "next-token", "rows": spec.objective == "span-corruption"}
+    yield suits.get(kind, True), f"data.examples {kind!r} does not go with the objective {spec.objective!r}"
+    windows = kind == "windows" and spec.objective == "next-token"
+    yield kind != "windows" or windows, "data.examples 'windows' is for next-token prediction: set it to blocks"
+    yield not windows or spec.evaluation.batches is not None, "windows have no end: set evaluation.batches"
+    short = kind != "rows" or (data.shortest >= 2 and data.filler)
+    yield bool(short), "data.examples 'rows' needs data.shortest of at least 2 and a data.filler for shorter rows"
+    apart = kind in ("documents", "rows")
+    yield apart or not data.shortest, "data.shortest is for rows: set it to 0"
+    by_row = spec.span_corruption is not None and spec.span_corruption.mask_by == "row"
+    yield not by_row or kind == "rows", "span_corruption.mask_by 'row' goes with data.examples 'rows'"
+    fixed = spec.evaluation.draw == "anew" and spec.evaluation.batches is None
+    yield not fixed, "evaluation.draw 'anew' draws evaluation.batches of them: set these, or draw once"
+
+
 def _vision(spec: Experiment) -> _Complaints:
     if not isinstance(spec.data, Images):
         return
@@ -100,6 +126,10 @@ def _vision(spec: Experiment) -> _Complaints:
         crop, erasing = augmentation.crop, augmentation.random_erasing
         yield 1 <= crop <= augmentation.resize, f"data.augmentation.crop {crop} exceeds resize {augmentation.resize}"
         yield 0 <= erasing <= 1, f"data.augmentation.random_erasing must lie in 0 to 1, not at {erasing}"
+        low, high = augmentation.erasing_area
+        yield 0 <= low <= high <= 1, f"data.augmentation.erasing_area must rise within 0 to 1, not {low}, {high}"
+        low, high = augmentation.erasing_aspect
+        yield 0 < low <= high, f"data.augmentation.erasing_aspect must rise above 0, not {low}, {high}"
         if isinstance(model, ViT):
             yield model.image == crop, f"model.image {model.image} and data.augmentation.crop {crop} must be the same"
     if isinstance(model, ViT):

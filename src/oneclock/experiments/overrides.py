@@ -97,7 +97,7 @@ def _parsed(text: str, kind: Any, key: str) -> Any:
 def _parsed_tuple(text: str, kinds: tuple[Any, ...], key: str) -> tuple[Any, ...]:
     parts = [part.strip() for part in text.strip("()").rstrip(",").split(",") if part.strip()]
     if kinds[-1] is Ellipsis:
-        kinds = (kinds[0],) * max(len(parts), 1)
+        kinds = (kinds[0],) * (len(parts) or kinds[0] is not str)  # names may be none at all
     if len(parts) != len(kinds):
         raise ValueError(f"{key} needs {len(kinds)} value{'s' * (len(kinds) > 1)} with commas between, got {text!r}")
     return tuple(_parsed(part, kind, key) for part, kind in zip(parts, kinds, strict=True))

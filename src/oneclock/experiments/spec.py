@@ -24,7 +24,7 @@ class GPT2:
 
 @dataclass(frozen=True)
 class Llama:
-    """transformers' LlamaForCausalLM, from scratch. `llama_60m.json` has 32,000 entries: t5-base without sentinels."""
+    """transformers' LlamaForCausalLM, from scratch. `padding` is the id whose embedding stays zero and unlearned."""
 
     vocabulary: int = 32_000
     context: int = 256
@@ -32,6 +32,7 @@ class Llama:
     heads: int = 8
     width: int = 512
     intermediate: int = 1376
+    padding: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,18 @@ Model = GPT2 | Llama | T5 | ResNet | ViT | EfficientNet | Swin
 
 @dataclass(frozen=True)
 class Text:
-    """A text data set, tokenized and packed: a model sees at most `length` tokens at a time.
+    """A text data set, tokenized: a model sees at most `length` tokens at a time.
 
-    `held_out_documents`, drawn with `split_seed`, make the validation set of a source that has none. A `streaming`
-    source is read from its start only as far as the budget needs.
+    What an example is: one of the `blocks` into which all text is cut, a window of the text at any place (`windows`,
+    drawn with replacement), one document with its end-of-text token (`documents`), or one row without (`rows`); the
+    last two are cut to `length` and padded. A row of fewer than `shortest` tokens gives way to the text `filler`.
+    `separate` says whether an end-of-text token follows each document in blocks and windows; None leaves it to the
+    source.
+
+    `held_out_documents`, or a `held_out_share` of all, make the validation set of a source that has none: `drawn`
+    with `split_seed`, the `first`, or the first of datasets' permutation with that seed (`permuted`), in which the
+    others then train. A `streaming` source is read from its start only as far as the budget needs. With an
+    `order_seed` the order of the examples is that seed's, whatever the run's.
     """
 
     source: str
@@ -121,21 +130,31 @@ class Text:
     streaming: bool = False
     held_out_documents: int | None = None
     split_seed: int = 123
+    examples: Literal["blocks", "windows", "documents", "rows"] = "blocks"
+    separate: bool | None = None
+    shortest: int = 0
+    filler: str | None = None
+    held_out_share: float | None = None
+    held_out_by: Literal["drawn", "first", "permuted"] = "drawn"
+    order_seed: int | None = None
 
 
 @dataclass(frozen=True)
 class SpanCorruption:
-    """T5's denoising objective."""
+    """T5's denoising objective; masks are drawn anew for every `batch`, or once for every `row`."""
 
     noise_density: float = 0.15
     mean_span_length: float = 3.0
+    mask_by: Literal["batch", "row"] = "batch"
 
 
 @dataclass(frozen=True)
 class Augmentation:
     """Training transforms, in this order, normalization before the erasing; `rand_augment` is (operations, magnitude).
 
-    Evaluation resizes the shorter side to `resize` and crops the centre.
+    `random_erasing` is a probability; what is erased covers `erasing_area` of the image with an aspect ratio in
+    `erasing_aspect`, and becomes zero (the mean colour) or noise. Evaluation resizes the shorter side to `resize` and
+    crops the centre.
     """
 
     crop: int = 224
@@ -146,6 +165,9 @@ class Augmentation:
     color_jitter: tuple[float, float, float, float] | None = None
     rand_augment: tuple[int, int] | None = None
     random_erasing: float = 0.0
+    erasing_area: tuple[float, float] = (0.02, 0.33)
+    erasing_aspect: tuple[float, float] = (0.3, 3.3)
+    erasing_fill: Literal["zero", "noise"] = "zero"
 
 
 @dataclass(frozen=True)
@@ -153,7 +175,8 @@ class Images:
     """An image classification data set. Without augmentation, images are normalized and otherwise taken as they are,
     but for a `shift` of up to so many pixels each way in training, for images in memory.
 
-    `train_per_class` images of each class, drawn with `split_seed`, train where the source has no split of its own.
+    `train_per_class` images of each class, drawn with `split_seed`, train, and the others validate; None takes the
+    split that the source has. Classes whose names are in `leave_out` are not used.
     """
 
     source: str
@@ -163,6 +186,7 @@ class Images:
     train_per_class: int | None = None
     split_seed: int = 123
     shift: int = 0
+    leave_out: tuple[str, ...] = ()
 
 
 Data = Text | Images
@@ -170,12 +194,13 @@ Data = Text | Images
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Adam or AdamW with tied betas. `decay` says which parameters decay: all, or weights alone."""
+    """Adam or AdamW with tied betas. `decay` says which parameters decay: all, weights alone (no bias, position biases
+    among them, and no norm), or matrices: everything of two or more dimensions."""
 
     name: Literal["adam", "adamw"]
     lr: float
     weight_decay: float
-    decay: Literal["all", "weights"] = "weights"
+    decay: Literal["all", "weights", "matrices"] = "weights"
     clip: float | None = None
 
 
@@ -184,21 +209,28 @@ class Schedule:
     """Linear warm-up, then cosine decay to `min_lr` at the last step.
 
     The warm-up lasts max(warmup_steps, warmup_share * budget) steps: a number, a share of the budget, or the
-    larger of both.
+    larger of both. `phase` says where it ends: `closed` has the full rate at the warm-up's last update and the floor at
+    the last of all; `open` has the full rate at the next one too, and stays above the floor; `late` is open, and counts
+    the warm-up from 0.
     """
 
     min_lr: float
     warmup_steps: int = 0
     warmup_share: float = 0.0
+    phase: Literal["closed", "open", "late"] = "closed"
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """When and on how much: every `every` steps, and at the first step where `at_start`; always at the last step.
 
-    `batches` fixed batches, or up to `tokens` tokens; neither means the whole set. `batch_size` is the training one
-    where None. The training loss is that of `batches` fixed training batches, or the `running` mean of the objective
-    over the steps since the last evaluation.
+    `batches` batches, or up to `tokens` tokens; neither means the whole set. The batches are drawn `once`, or `anew`
+    for every evaluation, the same for every beta and seed. `batch_size` is the training one where None. The loss is
+    the mean over `targets`, over `tokens` (those without a target count too), or over `batches`, the last partial one
+    as much as any.
+
+    The training loss is that of `batches` evaluation batches of the training set (`fixed`), the `running` mean of the
+    objective over the steps since the last evaluation, that mean weighted by `targets`, or that of the `last` step.
     """
 
     every: int
@@ -206,7 +238,9 @@ class Evaluation:
     batches: int | None = None
     tokens: int | None = None
     batch_size: int | None = None
-    train_loss: Literal["fixed", "running"] = "running"
+    train_loss: Literal["fixed", "running", "targets", "last"] = "running"
+    draw: Literal["once", "anew"] = "once"
+    mean: Literal["targets", "tokens", "batches"] = "targets"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from oneclock.integrations import torchvision_first  # noqa: F401
 from oneclock.integrations.running import advice, figures
 from oneclock.optim import BalancedAdamW
-from oneclock.rule import REFRESHES, refresh_beta, steps_from_epochs
+from oneclock.rule import Rule, beta_for, steps_from_epochs
 
 try:
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -27,19 +27,21 @@ def balanced_adamw(
     train_samples: int | Sized | None = None,
     *,
     horizon: float | None = None,
-    refreshes: float = REFRESHES,
+    rule: Rule | str | None = None,
+    refreshes: float | None = None,
     **options: Any,
 ) -> tuple[type[BalancedAdamW], dict[str, Any]]:
     """What `Trainer(optimizer_cls_and_kwargs=..)` takes: BalancedAdamW with the arguments' lr, eps and weight decay.
 
     The horizon, in optimizer steps, is `args.max_steps`; where the arguments count epochs instead, give the training
-    set or its length as `train_samples`. Where training is useful for less than it runs, give `horizon`. Beta is
-    written to `args.adam_beta1` and `args.adam_beta2`, so that whatever records the arguments records it.
+    set or its length as `train_samples`. Where training is useful for less than it runs, give `horizon`. `rule` and
+    `refreshes` say how it becomes beta, as in BalancedAdamW, whose other options may follow. Beta is written to
+    `args.adam_beta1` and `args.adam_beta2`, so that whatever records the arguments records it.
     """
     steps = planned_steps(args, train_samples) if horizon is None else horizon
-    args.adam_beta1 = args.adam_beta2 = refresh_beta(steps, refreshes)
+    args.adam_beta1 = args.adam_beta2 = beta_for(steps, rule, refreshes)
     settings = {"lr": args.learning_rate, "eps": args.adam_epsilon, "weight_decay": args.weight_decay}
-    return BalancedAdamW, {**settings, "horizon": steps, "refreshes": refreshes, **options}
+    return BalancedAdamW, {**settings, "horizon": steps, "rule": rule, "refreshes": refreshes, **options}
 
 
 def planned_steps(args: TrainingArguments, train_samples: int | Sized | None = None) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from oneclock.integrations import torchvision_first  # noqa: F401
 from oneclock.integrations.running import advice, figures
 from oneclock.optim import BalancedAdamW
-from oneclock.rule import REFRESHES
+from oneclock.rule import Rule
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -29,17 +29,18 @@ def balanced_adamw(
     *,
     params: Any = None,
     horizon: float | None = None,
-    refreshes: float = REFRESHES,
+    rule: Rule | str | None = None,
+    refreshes: float | None = None,
     **options: Any,
 ) -> BalancedAdamW:
     """BalancedAdamW over the module's parameters, or `params`, with beta from the Trainer's own number of steps.
 
-    Where training is useful for less than it runs, give `horizon`, in optimizer steps. All other options are torch's.
+    Where training is useful for less than it runs, give `horizon`, in optimizer steps. `rule` and `refreshes` say how
+    it becomes beta, as in BalancedAdamW, whose other options may follow.
     """
     steps = planned_steps(module.trainer) if horizon is None else horizon
-    return BalancedAdamW(
-        module.parameters() if params is None else params, lr, horizon=steps, refreshes=refreshes, **options
-    )
+    chosen = module.parameters() if params is None else params
+    return BalancedAdamW(chosen, lr, horizon=steps, rule=rule, refreshes=refreshes, **options)
 
 
 def planned_steps(trainer: Trainer) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneclock.rule import REFRESHES, checked_beta, refresh_beta
+from oneclock.rule import Rule, one_beta
 
 try:
     import optax
@@ -21,12 +21,15 @@ def balanced_adamw(
     *,
     horizon: float | None = None,
     beta: float | None = None,
-    refreshes: float = REFRESHES,
+    rule: Rule | str | None = None,
+    refreshes: float | None = None,
     **options: Any,
 ) -> optax.GradientTransformationExtraArgs:
     """`optax.adamw` with `b1 = b2 = beta`. Give exactly one of `horizon`, in optimizer steps, and `beta`.
 
-    All other options are optax's: `mask`, `weight_decay` and `mu_dtype` as well as a schedule for the learning rate.
+    `rule` and `refreshes` say how a horizon becomes a beta, as in `oneclock.BalancedAdamW`; by default the recommended
+    rule does. All other options are optax's: `mask`, `weight_decay` and `mu_dtype` as well as a schedule for the
+    learning rate.
 
     >>> import jax.numpy as jnp
     >>> optimizer = balanced_adamw(3e-4, horizon=20_000, weight_decay=0.1)  # b1 = b2 = 0.95
@@ -35,7 +38,7 @@ def balanced_adamw(
     >>> round(float(state[0].mu[0]), 6)
     0.05
     """
-    return optax.adamw(learning_rate, **_tied(horizon, beta, refreshes, options))
+    return optax.adamw(learning_rate, **_tied(one_beta(beta, horizon, rule, refreshes), options))
 
 
 def balanced_adam(
@@ -43,7 +46,8 @@ def balanced_adam(
     *,
     horizon: float | None = None,
     beta: float | None = None,
-    refreshes: float = REFRESHES,
+    rule: Rule | str | None = None,
+    refreshes: float | None = None,
     **options: Any,
 ) -> optax.GradientTransformationExtraArgs:
     """`optax.adam` with `b1 = b2 = beta`. Give exactly one of `horizon`, in optimizer steps, and `beta`.
@@ -51,13 +55,10 @@ def balanced_adam(
     >>> balanced_adam(optax.cosine_decay_schedule(3e-4, 20_000), horizon=20_000).init is not None
     True
     """
-    return optax.adam(learning_rate, **_tied(horizon, beta, refreshes, options))
+    return optax.adam(learning_rate, **_tied(one_beta(beta, horizon, rule, refreshes), options))
 
 
-def _tied(horizon: float | None, beta: float | None, refreshes: float, options: dict[str, Any]) -> dict[str, Any]:
+def _tied(beta: float, options: dict[str, Any]) -> dict[str, Any]:
     if "b1" in options or "b2" in options:
         raise ValueError("balanced Adam has one memory: give beta= or horizon=, not b1= and b2=")
-    if (beta is None) == (horizon is None):
-        raise ValueError("balanced Adam needs exactly one of beta= and horizon= (the useful training time in steps)")
-    value = refresh_beta(horizon, refreshes) if horizon is not None else checked_beta(beta)  # type: ignore[arg-type]
-    return {**options, "b1": value, "b2": value}
+    return {**options, "b1": beta, "b2": beta}

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from oneclock import rule
-from oneclock.advise.advice import advise
+from oneclock.advice import advise
+from oneclock.advice.words import in_brief
 from oneclock.horizon import Curve
 from oneclock.logs.arguments import Arguments
 from oneclock.logs.read import LoggedRun
@@ -37,18 +38,11 @@ def advice(losses: Mapping[int, float], budget: float, beta: float | None) -> st
     >>> print(advice(losses, budget=20_000, beta=0.95))
     oneclock: useful for 12,000 of 20,000 steps (patience 2,000), best at 10,000
     used beta 0.95, 600 refreshes in that time
-    Use BalancedAdamW(..., horizon=12_000), which is beta 0.91667.
+    Use BalancedAdamW(model.parameters(), lr=lr, horizon=12_000), which is beta 0.91667.
     """
     if not any(map(math.isfinite, losses.values())):
         return "oneclock: no advice, because no finite validation loss was seen; evaluate while training to get it"
     steps = sorted(losses)
     curve = Curve(steps, [losses[step] for step in steps])
-    found = advise([LoggedRun("this run", curve, Arguments(beta1=beta, beta2=beta, max_steps=budget))])
-    least = "" if found.ran_out else "at least "
-    lines = [
-        f"oneclock: useful for {least}{found.stop:,} of {found.budget:,} steps (patience {found.patience:,g}), "
-        f"best at {found.best:,}"
-    ]
-    if found.used is not None:
-        lines.append(f"used beta {found.used.beta1:g}, {found.used.refreshes1:,.0f} refreshes in that time")
-    return "\n".join([*lines, *(f"doubt: {doubt}" for doubt in found.doubts), found.next])
+    run = LoggedRun("this run", curve, Arguments(beta1=beta, beta2=beta, max_steps=budget))
+    return f"oneclock: {in_brief(advise(run))}"

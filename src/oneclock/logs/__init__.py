@@ -1,8 +1,19 @@
 """One reader per log format, from a file or folder to validation curves.
 
-`read` looks at the content, not the name, to find the format. Nothing is ever unpickled.
+`read_log` looks at the content, not the name, to find the format. Nothing is ever unpickled.
 """
 
-from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, read, read_curves
+from oneclock.logs.following import Followed, PrintedValue
+from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, read_curves, read_log, read_text
 
-__all__ = ["FILES", "FOLDERS", "Log", "LoggedRun", "read", "read_curves"]
+__all__ = [
+    "FILES",
+    "FOLDERS",
+    "Followed",
+    "Log",
+    "LoggedRun",
+    "PrintedValue",
+    "read_curves",
+    "read_log",
+    "read_text",
+]

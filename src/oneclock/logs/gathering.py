@@ -66,15 +66,15 @@ class Gathered:
         kept = np.array(self._steps) < step
         self._keep(np.array(self._steps)[kept], np.array(self._values)[kept])
 
-    def curve(self, scale: float = 1.0, offset: float = 0.0) -> Curve | None:
-        """The curve over `(step + offset) * scale`, or None where no value is finite."""
+    def curve(self, times: float = 1.0, per: float = 1.0, offset: float = 0.0) -> Curve | None:
+        """The curve over `(step + offset) * times / per`, or None where no value is finite."""
         self._end_group()
         self._sort()
         if self._steps and self._last[0] > self._steps[-1]:
             self._append(*self._last)
         if not any(map(math.isfinite, self._values)):
             return None
-        return Curve([_whole_if_exact((step + offset) * scale) for step in self._steps], self._values)
+        return Curve([_whole_if_exact((step + offset) * times / per) for step in self._steps], self._values)
 
     @property
     def starts_at(self) -> float:

@@ -31,12 +31,19 @@ _HIGHER_IS_BETTER = frozenset(
 _NOT_A_METRIC = frozenset(
     {"timestamp", "time", "runtime", "lr", "samples", "second", "seconds", "grad", "norm", "scale", "hparam"}
 )
+_TIMES = ("wall time", "walltime", "timestamp", "_timestamp", "time", "_runtime")
 _REMEMBERED = 4096  # names whose meaning is not worked out again: a log repeats a few on every line
 _STEP = re.compile(
     r"_*(?:(?:global|train|training|trainer|optimizer|opt|total|num|n|max)_)?(?:step|iteration|iter|update)s?"
 )
 _EPOCH = re.compile(r"_*(?:(?:train|current|num)_)?epochs?")
 _RUN = re.compile(r"(?:run|seed)(?:_(?:id|name|uuid))?")
+_AMOUNT = re.compile(
+    r"_*(?:(?:num|n|total|train|consumed)_)?(?:input_)?(tokens|samples|examples)(?:_(?:seen|trained))?"
+)
+_PART = re.compile(r"(?:split|phase|stage|subset|part|partition|mode|set|dataset)")
+_LABEL = re.compile(r"(?:metric|metric_name|name|tag|key|variable)")
+_VALUE = re.compile(r"values?")
 
 
 def tokens(name: str) -> frozenset[str]:
@@ -60,6 +67,11 @@ def rank(name: str) -> int | None:
             return 0 if len(words) == 2 else 1
         return 5 if training else 3 if "test" in words else 4
     return 2 if validation and words & _LOWER_IS_BETTER else None
+
+
+def is_place(name: str) -> bool:
+    """Whether the name says where or when something was logged, or by which run, and not what."""
+    return is_step(name) or is_epoch(name) or is_run(name) or amount(name) is not None or name.lower() in _TIMES
 
 
 def is_training(name: str) -> bool:
@@ -113,6 +125,40 @@ def is_epoch(name: str) -> bool:
 
 
 @lru_cache(_REMEMBERED)
+def amount(name: str) -> str | None:
+    """What a column counts in place of steps, tokens or samples; None where it counts neither.
+
+    >>> amount("tokens"), amount("train/consumed_samples"), amount("tokens_per_second")
+    ('tokens', 'samples', None)
+    """
+    match = _AMOUNT.fullmatch(_last_part(name))
+    return None if match is None else "tokens" if match[1] == "tokens" else "samples"
+
+
+def part(column: str, cell: object) -> str | None:
+    """The part of the data that a row is of, where the column tells it: of `split`, `val`; else None.
+
+    >>> part("split", "Val"), part("phase", "warmup"), part("note", "val")
+    ('Val', None, None)
+    """
+    if not isinstance(cell, str) or _PART.fullmatch(_last_part(column)) is None:
+        return None
+    return cell.strip() if tokens(cell) & (_VALIDATION | _TRAINING | {"test"}) else None
+
+
+def long_columns(columns: Iterable[str]) -> tuple[str, str] | None:
+    """(column of the metrics' names, column of their values) of a table with one value a row, None of any other.
+
+    >>> long_columns(["step", "metric", "value"]), long_columns(["step", "name", "loss"])
+    (('metric', 'value'), None)
+    """
+    columns = list(columns)
+    label = next((column for column in columns if _LABEL.fullmatch(_last_part(column))), None)
+    value = next((column for column in columns if _VALUE.fullmatch(_last_part(column))), None)
+    return None if label is None or value is None else (label, value)
+
+
+@lru_cache(_REMEMBERED)
 def is_run(name: str) -> bool:
     """Whether a column tells runs or seeds of one file apart."""
     return _RUN.fullmatch(_last_part(name)) is not None
@@ -127,10 +173,16 @@ def choose_step(names: Iterable[str], named: str | None, where: object) -> str |
 
 
 def step_candidates(names: Iterable[str]) -> list[str]:
-    """The columns that count steps, those named plainly `step` or `global_step` first, then those of epochs."""
+    """The columns that count steps, those named plainly `step` or `global_step` first, then epochs, tokens, samples.
+
+    A name that begins with an underscore is a logger's own count, of its calls perhaps: it comes after the others.
+    """
     names = list(names)
-    steps = sorted(filter(is_step, names), key=lambda name: _last_part(name).strip("_") not in ("step", "global_step"))
-    return steps + list(filter(is_epoch, names))
+
+    def place(name: str) -> tuple[bool, bool]:
+        return name.startswith("_"), _last_part(name).strip("_") not in ("step", "global_step")
+
+    return sorted(filter(is_step, names), key=place) + list(filter(is_epoch, names)) + list(filter(amount, names))
 
 
 def listed(names: Iterable[str], most: int = 12) -> str:

@@ -4,43 +4,65 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from oneclock.guards import plain_file, printable
 from oneclock.horizon import Curve
 from oneclock.logs import names
 from oneclock.logs.arguments import Arguments, understood
+from oneclock.logs.clock import Rates, clock
 from oneclock.logs.formats import (
+    dvclive,
+    json_document,
     json_lines,
     keras_csv,
     lightning_csv,
+    long_csv,
     mlflow_database,
     mlflow_files,
     own_records,
     plain_csv,
     tensorboard,
+    terminal,
     trackio_database,
     trainer_state,
     wandb_csv,
+    wandb_run,
 )
 from oneclock.logs.formats.folder import Folder
+from oneclock.logs.seeming import seems
 from oneclock.logs.source import Contents, Found, Reader, Wanted
 
 FILES: tuple[Reader, ...] = (
     own_records,
     tensorboard,
+    wandb_run,
     mlflow_database,
     trackio_database,
     trainer_state,
     wandb_csv,
     lightning_csv,
     keras_csv,
+    json_document,
     json_lines,
+    long_csv,
     plain_csv,
+    terminal,
 )
 """The formats of files, the more particular first: the first whose `sniff` says yes reads the path."""
 
-FOLDERS: tuple[Reader, ...] = (own_records, trainer_state, mlflow_files, lightning_csv, tensorboard, Folder(FILES))
+FOLDERS: tuple[Reader, ...] = (
+    own_records,
+    trainer_state,
+    mlflow_files,
+    lightning_csv,
+    dvclive,
+    wandb_run,
+    tensorboard,
+    Folder(FILES),
+)
 """The same for folders."""
 
 
@@ -57,7 +79,7 @@ class LoggedRun:
 class Log:
     """What was read: `runs`, the metric and step columns taken and those there were, and `warnings`.
 
-    `unit` is what the curves count: steps, epochs (steps per epoch unknown), or evaluations (no step column).
+    `unit` is what the curves count: steps, or where those cannot be had epochs, tokens, samples or evaluations.
     """
 
     path: str
@@ -76,36 +98,82 @@ class Log:
         return [run.curve for run in self.runs]
 
 
-def read(
-    path: str | Path, metric: str | None = None, step: str | None = None, steps_per_epoch: float | None = None
+def read_log(
+    path: str | Path,
+    metric: str | None = None,
+    step: str | None = None,
+    *,
+    steps_per_epoch: float | None = None,
+    tokens_per_step: float | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Log:
-    """Read a log or a folder of logs, whatever wrote it; metric and step are guessed where they are not named.
+    """Read a log or a folder of logs, whatever wrote it.
+
+    Args:
+        path: A file or a folder of any format in docs/advise.md; it is found by looking inside.
+        metric: The validation loss; guessed from the names where it is not given.
+        step: The column or key that counts steps, epochs or tokens; guessed likewise.
+        steps_per_epoch: Turns a log of epochs into steps.
+        tokens_per_step: Turns a log of tokens or samples into steps.
+        columns: The names of the columns of a CSV file that has no header.
+
+    Returns:
+        The runs with their curves and arguments, what was chosen, and in `warnings` all that was left out.
+
+    Raises:
+        FileNotFoundError: There is nothing at the path.
+        ValueError: It holds no curve; the message says what it seems to be and what to do.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "log.csv"
     >>> _ = path.write_text("step,loss,val_loss\\n100,2.1,2.0\\n200,1.4,1.5\\n")
-    >>> log = read(path)
+    >>> log = read_log(path)
     >>> log.format, log.metric, log.step, log.curves
     ('CSV', 'val_loss', 'step', [Curve(steps=(100, 200), losses=(2.0, 1.5))])
     """
-    if steps_per_epoch is not None and not 0 < steps_per_epoch < 2**53:
-        raise ValueError(f"steps per epoch must be a number above 0, got {steps_per_epoch!r}")
-    path = Path(path)
-    return read_as(_reader_of(path), path, Wanted(metric, step), steps_per_epoch)
+    rates = Rates(steps_per_epoch, tokens_per_step)
+    path, wanted = Path(path), Wanted(metric, step, None if columns is None else tuple(columns))
+    try:
+        return read_as(plain_csv if columns is not None else _reader_of(path), path, wanted, rates)
+    except ValueError as error:
+        raise ValueError(printable(str(error))) from None
 
 
-def read_as(reader: Reader, path: Path, wanted: Wanted, steps_per_epoch: float | None = None) -> Log:
+def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: float | None = None) -> Log:
+    """Read what a run printed to the terminal, captured in a file; the run may still go on.
+
+    Args:
+        path: The captured output, with anything between the lines of the curve.
+        metric: As printed, words joined by `_`; guessed where it is not given.
+        steps_per_epoch: Turns output that names only epochs into steps.
+
+    Returns:
+        The curve so far. To read each line only once while a run goes on, see `Followed`.
+
+    Raises:
+        ValueError: No line names a step and a loss.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "output.log"
+    >>> _ = path.write_text("hello\\nstep 0: train loss 4.2, val loss 4.3\\nstep 250: train loss 2.4, val loss 2.5\\n")
+    >>> read_text(path).curves
+    [Curve(steps=(0, 250), losses=(4.3, 2.5))]
+    """
+    return read_as(terminal, Path(path), Wanted(metric), Rates(steps_per_epoch))
+
+
+def read_as(reader: Reader, path: Path, wanted: Wanted, rates: Rates | None = None) -> Log:
     """Read the path as one format, whatever it looks like: curves, or one ValueError."""
     try:
         source = reader.load(path, wanted)
     except (csv.Error, sqlite3.Error, RecursionError, OverflowError) as error:
         raise ValueError(f"{path} looks like {reader.FORMAT} but cannot be read: {error}") from None
-    return _log(path, source, wanted.metric, steps_per_epoch)
+    return _log(path, source, wanted.metric, rates or Rates())
 
 
 def read_curves(path: str | Path, metric: str | None = None, steps_per_epoch: float | None = None) -> list[Curve]:
     """The curves of a log, one per run, in optimizer steps; ValueError where the log does not count steps."""
-    log = read(path, metric, steps_per_epoch=steps_per_epoch)
+    log = read_log(path, metric, steps_per_epoch=steps_per_epoch)
     if log.unit != "steps":
         raise ValueError(f"{path} counts {log.unit}, not steps; log the step too, or give the steps per epoch")
     return log.curves
@@ -114,30 +182,29 @@ def read_curves(path: str | Path, metric: str | None = None, steps_per_epoch: fl
 def _reader_of(path: Path) -> Reader:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    if not (path.is_file() or path.is_dir()):
-        raise ValueError(f"{path} is neither a file nor a folder")
+    if not path.is_dir():
+        plain_file(path)
     for reader in FOLDERS if path.is_dir() else FILES:
         if reader.sniff(path):
             return reader
-    known = ", ".join(dict.fromkeys(reader.FORMAT for reader in (*FILES, *FOLDERS)))
-    raise ValueError(f"{path} is no log that can be read; known are: {known}")
+    raise ValueError(f"{path} is no log that can be read; {seems(path)}")
 
 
-def _log(path: Path, source: Contents, named: str | None, steps_per_epoch: float | None) -> Log:
+def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
-    if not held:
+    if not seen or (named is None and not held):
         raise ValueError(f"{path} ({source.format}) holds no curve; it has: {names.listed(seen)}")
     metric = names.choose_metric(seen, named, path)
     chosen = [run for run in source.runs if len(run.series.get(metric, ()))]
     if not chosen:
         raise ValueError(f"{path} ({source.format}) has no values of {metric!r}; name one of: {names.listed(held)}")
-    clock = _clock(source, [run.series[metric].starts_at for run in chosen], steps_per_epoch or _per_epoch(chosen))
-    curves = [(run, run.series[metric].curve(clock.scale, clock.offset)) for run in chosen]
+    ticks = clock(source, chosen, [run.series[metric].starts_at for run in chosen], rates)
+    curves = [(run, run.series[metric].curve(ticks.times, ticks.per, ticks.offset)) for run in chosen]
     runs = [LoggedRun(run.name, curve, understood(run.arguments)) for run, curve in curves if curve is not None]
     if not runs:
         raise ValueError(f"{path}: {metric!r} has no finite value; name another of: {names.listed(seen)}")
-    warnings = [*source.warnings, *clock.warnings, *_about_metric(metric, named, seen), *_about_points(chosen, metric)]
+    warnings = [*source.warnings, *ticks.warnings, *_about_metric(metric, named, seen), *_about_points(chosen, metric)]
     if len(runs) < len(chosen):
         warnings.append(f"{len(chosen) - len(runs)} runs without a finite {metric!r} were left out")
     return Log(
@@ -147,40 +214,10 @@ def _log(path: Path, source: Contents, named: str | None, steps_per_epoch: float
         metrics=tuple(names.candidates(seen)),
         step=source.step,
         steps=tuple(source.steps),
-        unit=clock.unit,
+        unit=ticks.unit,
         runs=tuple(runs),
         warnings=tuple(dict.fromkeys(warnings)),
     )
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """What the steps of a log count, and how they become optimizer steps: (step + offset) * scale."""
-
-    unit: str
-    scale: float = 1.0
-    offset: float = 0.0
-    warnings: tuple[str, ...] = ()
-
-
-def _clock(source: Contents, starts: list[float], steps_per_epoch: float | None) -> _Clock:
-    if source.step is None:
-        return _Clock("evaluations", warnings=("it has no step column: evaluations are counted instead",))
-    if not names.is_epoch(source.step):
-        return _Clock("steps")
-    from_zero = min(starts) == 0
-    warnings = ("epochs are counted from 0 there: epoch 0 is taken as one finished epoch",) if from_zero else ()
-    if steps_per_epoch is None:
-        advice = "it counts epochs, not steps; give the steps per epoch to have it in steps"
-        return _Clock("epochs", offset=float(from_zero), warnings=(*warnings, advice))
-    told = f"epochs were turned into steps at {steps_per_epoch:g} steps per epoch"
-    return _Clock("steps", float(steps_per_epoch), float(from_zero), (*warnings, told))
-
-
-def _per_epoch(runs: list[Found]) -> float | None:
-    """Steps per epoch as the runs' own arguments have it, where they agree."""
-    said = {understood(run.arguments).steps_per_epoch for run in runs}
-    return said.pop() if len(said) == 1 else None
 
 
 def _about_metric(metric: str, named: str | None, seen: list[str]) -> list[str]:

@@ -20,10 +20,11 @@ _MOST_SEEN = 4096  # metrics of one run whose names are kept
 
 @dataclass(frozen=True)
 class Wanted:
-    """The columns a person named; None where they are to be guessed."""
+    """The columns a person named; None where they are to be guessed. `columns` are those of a file without a header."""
 
     metric: str | None = None
     step: str | None = None
+    columns: tuple[str, ...] | None = None
 
 
 class Found:
@@ -144,6 +145,15 @@ def number(value: object) -> float | None:
         return math.inf
     except ValueError:
         return None
+
+
+def parted(pairs: Mapping[str, Any]) -> str:
+    """What to put before the metrics of a row whose own cell says of which part of the data it is, or nothing.
+
+    >>> parted({"step": 5, "split": "val", "loss": 2.0}), parted({"step": 5, "loss": 2.0})
+    ('val/', '')
+    """
+    return next((f"{part}/" for key, cell in pairs.items() if (part := names.part(key, cell))), "")
 
 
 def flat(values: Mapping[str, Any], prefix: str = "", depth: int = 4) -> Iterator[tuple[str, Any]]:

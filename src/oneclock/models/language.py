@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import warnings
 from typing import Any
 
 from torch import nn
 
 from oneclock.experiments.spec import GPT2, T5, Llama
+from oneclock.models.checkpoints import hub_checkpoint
 
 if importlib.util.find_spec("torchvision"):  # transformers imports it where it is installed
     importlib.import_module("oneclock.models.torchvision_guard")
@@ -58,6 +58,7 @@ def _llama(spec: Llama) -> Any:
         rms_norm_eps=1e-6,
         bos_token_id=None,
         eos_token_id=None,
+        pad_token_id=spec.padding,
         use_cache=False,
     )
 
@@ -76,18 +77,24 @@ def _t5(spec: T5) -> Any:
     )
 
 
+def _checkpoint(name: str) -> Any:
+    """The pretrained model of that name or folder; where it is neither here nor to be downloaded, a ValueError."""
+    problem: BaseException | None = None
+    for place in dict.fromkeys([hub_checkpoint(name), name]):
+        try:
+            return transformers.T5ForConditionalGeneration.from_pretrained(place)
+        except (OSError, ValueError) as error:  # noqa: PERF203
+            problem = problem or error
+    reason = " ".join(str(problem).split())[:120]
+    raise ValueError(
+        f"the checkpoint {name!r} is neither here nor to be downloaded ({reason}): fetch config.json and "
+        f"model.safetensors of {hub_checkpoint(name)} and set model.checkpoint to their folder, or set it to none to "
+        "train new weights, whose losses are not the paper's"
+    )
+
+
 def _pretrained(spec: T5) -> nn.Module:
-    config = _t5(spec)
-    try:
-        model = transformers.T5ForConditionalGeneration.from_pretrained(spec.checkpoint)
-    except OSError:
-        warnings.warn(
-            f"the checkpoint {spec.checkpoint!r} is neither here nor to be downloaded: T5 starts from its "
-            "configuration with new weights, and the losses are not the paper's. Set model.checkpoint to a folder "
-            "with config.json and model.safetensors, or to none to say that new weights are meant",
-            stacklevel=2,
-        )
-        return transformers.T5ForConditionalGeneration(config)
+    config, model = _t5(spec), _checkpoint(str(spec.checkpoint))
     names = ("vocab_size", "num_layers", "num_heads", "d_model", "d_ff", "d_kv", "dropout_rate")
     for name in names:
         has, wanted = getattr(model.config, name), getattr(config, name)

@@ -2,7 +2,7 @@
 
 The paper sets one beta before training and keeps it. Two things can make that beta stale: the plan is extended, or the
 validation loss shows that training stopped being useful long before the plan ends. In both cases the rule has a new
-answer, beta' = 1 - refreshes / horizon', and this scheduler walks there slowly. No experiment of the paper supports
+answer, beta' = rule(horizon'), and this scheduler walks there slowly. No experiment of the paper supports
 moving beta during a run; what can be proved is how large a step it may cause.
 
 With one beta for both averages at every step, whatever its history b_1 .. b_t, they still weigh the gradients alike:
@@ -29,7 +29,7 @@ import torch
 
 from oneclock.horizon import Curve, early_stop
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
-from oneclock.rule import REFRESHES, refresh_beta
+from oneclock.rule import Rule, chosen_rule
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,9 @@ class Change(NamedTuple):
 
 
 class RefreshScheduler:
-    """Keeps `optimizer.beta` at 1 - refreshes / horizon while the horizon changes. Beyond the paper.
+    """Keeps `optimizer.beta` at the rule's value while the horizon changes. Beyond the paper.
+
+    The rule is the recommended one, unless `rule` or `refreshes` says otherwise, as in the optimizers.
 
     The horizon is `planned_steps` until `extend` gives a longer plan. With `follow_validation=True` it is also the
     early stop of the losses given to `step`, from the evaluation on that ends a patience of a tenth of the plan, and
@@ -67,8 +69,9 @@ class RefreshScheduler:
         self,
         optimizer: torch.optim.Optimizer,
         planned_steps: float,
-        refreshes: float = REFRESHES,
+        refreshes: float | None = None,
         *,
+        rule: Rule | str | None = None,
         follow_validation: bool = False,
         pace: float = 0.1,
     ) -> None:
@@ -79,13 +82,14 @@ class RefreshScheduler:
             raise ValueError(
                 f"pace must lie between 0 and 1, got {pace!r}: a memory cannot grow faster than time passes"
             )
-        self.optimizer, self.refreshes, self.follow_validation, self.pace = inner, refreshes, follow_validation, pace
+        self.optimizer, self.follow_validation, self.pace = inner, follow_validation, pace
+        self.rule = chosen_rule(rule, refreshes)
         self.planned_steps = planned_steps
         self.last_step = 0
         self.history: list[Change] = []
         self._since_best: list[tuple[int, float]] = []  # the validation curve from its best loss on
         self._horizon = planned_steps
-        self._target = self.optimizer.beta = refresh_beta(planned_steps, refreshes)
+        self._target = self.optimizer.beta = self.rule(planned_steps)
         self._note(f"planned for {planned_steps:,} steps")
 
     def step(self, val_loss: float | None = None) -> None:
@@ -111,14 +115,18 @@ class RefreshScheduler:
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, as plain values: what a checkpoint needs to go on in the middle of a move."""
         state = {name: value for name, value in vars(self).items() if name != "optimizer"}
-        return {**state, "beta": self.optimizer.beta, "history": [tuple(change) for change in self.history]}
+        history = [tuple(change) for change in self.history]
+        return {**state, "rule": self.rule.name, "beta": self.optimizer.beta, "history": history}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on where `state_dict` was taken, with its settings; to train for longer than it planned, `extend` then.
 
-        This sets the optimizer's beta too: load the scheduler first, and the optimizer finds nothing to warn of.
+        The rule is not loaded: a scheduler made with another is a ValueError. This sets the optimizer's beta too: load
+        the scheduler first, and the optimizer finds nothing to warn of.
         """
         state = dict(state_dict)
+        if state.pop("rule") != self.rule.name:
+            raise ValueError(f"saved with {state_dict['rule']}, loaded with {self.rule.name}: give rule= as it was")
         self.optimizer.beta = state.pop("beta")
         vars(self).update(state)
         self.history = [Change(*change) for change in state["history"]]
@@ -136,10 +144,11 @@ class RefreshScheduler:
         if horizon == self._horizon:
             return
         self._horizon = horizon
-        if horizon <= self.refreshes:
-            self._note(f"{why}: horizon {horizon:,} steps, too short for {self.refreshes:,} refreshes; beta stays")
+        try:
+            self._target = self.rule(horizon)
+        except ValueError:
+            self._note(f"{why}: horizon {horizon:,} steps, for which {self.rule.name} has no beta; beta stays")
         else:
-            self._target = refresh_beta(horizon, self.refreshes)
             self._note(f"{why}: horizon {horizon:,} steps, towards beta {self._target:.6g}")
 
     def _useful_steps(self) -> float:

@@ -1,7 +1,9 @@
 """Every figure the paper prints, beside the same figure recomputed: cell by cell, counted.
 
 A cell is `exact` (must agree to the printed digit), `range` (a random figure: the printed one must lie in the sampling
-range of 20-draw repeats), or `given` (an input of the computation, shown and not counted).
+range of 20-draw repeats), `given` (an input of the computation, shown and not counted), or `slip`: it differs, and is
+what comes out if the paper's rounded figures are computed with in place of the unrounded ones. A slip is the paper's
+own, shown and counted apart.
 """
 
 from __future__ import annotations
@@ -14,15 +16,12 @@ from oneclock.analysis.analyse import analyse, ground_of
 from oneclock.analysis.horizons import horizons_of
 from oneclock.analysis.robustness import noise_study
 from oneclock.analysis.tables import FIVE, Table
-from oneclock.analysis.values import Analysis, NoiseRow, RuleRow
-from oneclock.paper.published import FIXED, names, printed, recovered, recovered_study
+from oneclock.analysis.values import Analysis, NoiseRow
+from oneclock.paper.published import FIXED, losses_study, printed
 from oneclock.rule import REFRESHES, Refresh
 from oneclock.study.sweeps import Sweeps
 
-Kind = Literal["exact", "range", "given"]
-
-LARGEST = 0.03772
-"""The largest gap printed under noise; no recovered cell has it, so it bounds the cells that were not recovered."""
+Kind = Literal["exact", "range", "given", "slip"]
 
 LEVEL = 0.999
 """Of the sampling range that a random figure is held against; there are 60 of them, so it is wide."""
@@ -33,7 +32,7 @@ _FIGURES = ("mean", "max", "cvar")
 
 @dataclass(frozen=True)
 class CheckedCell:
-    """One figure: as printed, as recomputed (for `range`: lower to upper), and whether they agree (None: given)."""
+    """One figure: as printed, as recomputed (for `range`: lower to upper), and whether they agree (None: not asked)."""
 
     printed: str
     computed: str
@@ -43,16 +42,15 @@ class CheckedCell:
 
 @dataclass(frozen=True)
 class CheckedRow:
-    """A row of figures; `basis` says how well the gaps behind it are known: exact, bounded, symmetric-choice."""
+    """A row of figures."""
 
     label: str
-    basis: str
     cells: tuple[CheckedCell, ...]
 
 
 @dataclass(frozen=True)
 class CheckedTable:
-    """A table with its counts. `cells` are the exact ones; random ones are counted apart."""
+    """A table with its counts. `cells` are the exact ones; random ones and slips are counted apart."""
 
     name: str
     title: str
@@ -63,6 +61,7 @@ class CheckedTable:
     mismatched: int
     random: int
     in_range: int
+    slips: int
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,7 @@ class PaperCheck:
     mismatched: int
     random: int
     in_range: int
+    slips: int
     notes: tuple[str, ...]
 
     @property
@@ -85,33 +85,26 @@ class PaperCheck:
 
 
 def check(study: Sweeps | None = None) -> PaperCheck:
-    """Recompute everything: from the recovered gaps, or from the losses of the same eleven experiments."""
-    source = study or recovered_study()
+    """Recompute everything from the authors' published losses, or from other losses of the same eleven experiments."""
+    source = study or losses_study()
     analysis = analyse(source, fixed=FIXED, draws=100, repeats=100)
-    rule = Refresh(REFRESHES)
-    studies = [source] if study else [source, recovered_study(unseen_gap=LARGEST)]
-    noise = [
-        noise_study(ground_of(s.sweeps, [horizons_of(sweep) for sweep in s.sweeps], 1), rule, level=LEVEL)
-        for s in studies
-    ]
-    bases = None if study else _bases()
-    tables = [_check_table(make(analysis), analysis, noise, bases) for make in FIVE]
-    tables.append(_text_table(analysis))
+    ground = ground_of(source.sweeps, [horizons_of(sweep) for sweep in source.sweeps], 1)
+    noise = noise_study(ground, Refresh(REFRESHES), level=LEVEL)
+    tables = [*(_check_table(make(analysis), noise) for make in FIVE), _text_table(analysis)]
     return PaperCheck(
-        source="losses" if study else "recovered gaps",
+        source="published losses" if study is None else "losses given",
         tables=tuple(tables),
         cells=sum(table.cells for table in tables),
         matched=sum(table.matched for table in tables),
         mismatched=sum(table.mismatched for table in tables),
         random=sum(table.random for table in tables),
         in_range=sum(table.in_range for table in tables),
-        notes=tuple(_notes(study is None)),
+        slips=sum(table.slips for table in tables),
+        notes=tuple(_notes(study is None, tables)),
     )
 
 
-def _check_table(
-    table: Table, analysis: Analysis, noise: Sequence[Sequence[NoiseRow]], bases: dict[tuple[str, float], str] | None
-) -> CheckedTable:
+def _check_table(table: Table, noise: Sequence[NoiseRow]) -> CheckedTable:
     paper = printed()[table.name]
     columns = _LAYOUT.get(table.name)
     rows = []
@@ -120,19 +113,15 @@ def _check_table(
             random = _is_random(table.name, place)
             shown = zip(printed_row[1:], table.columns[1:], row[1:], strict=True)
             cells = [
-                _range_cell(text, [n[place - 1] for n in noise], at) if random else _cell(text, column.show(value))
+                _range_cell(text, noise[place - 1], at) if random else _cell(text, column.show(value))
                 for at, (text, column, value) in enumerate(shown)
             ]
         else:
             cells = [
-                _cell(
-                    printed_row[paper.columns.index(name)],
-                    table.columns[at].show(row[at]),
-                    given=name == "T_ES" or (name == "beta_star" and bases is not None and place == _NO_ORACLE),
-                )
+                _cell(printed_row[paper.columns.index(name)], table.columns[at].show(row[at]), given=name == "T_ES")
                 for name, at in columns.items()
             ]
-        rows.append(CheckedRow(str(row[0]), _basis(table.name, place, analysis, bases), tuple(cells)))
+        rows.append(CheckedRow(str(row[0]), tuple(cells)))
     return _counted(table.name, table.title, paper.columns[1:] if columns is None else tuple(columns), rows)
 
 
@@ -141,9 +130,6 @@ def _is_random(name: str, place: int) -> bool:
     return name == "noise-robustness" and place >= 2
 
 
-_NO_ORACLE = 9
-"""Experiment 10: its oracle is visited by no rule, so that the recovered gaps take it from the paper."""
-
 _LAYOUT = {
     "selected-betas": {"T_ES": 1, "beta_star": 2, "selected_beta": 3, "relative_gap_pct": 4},
     "stability-intervals": {"T_ES": 2, "selected_beta": 1, "lower_T_ES": 3, "upper_T_ES": 4},
@@ -151,17 +137,19 @@ _LAYOUT = {
 """Printed column -> our column, where the tables do not have the same ones."""
 
 
-def _cell(text: str, computed: str, given: bool = False) -> CheckedCell:
-    return (
-        CheckedCell(text, computed, "given", None) if given else CheckedCell(text, computed, "exact", text == computed)
-    )
+def _cell(text: str, computed: str, given: bool = False, from_rounded: str | None = None) -> CheckedCell:
+    if given:
+        return CheckedCell(text, computed, "given", None)
+    if text != computed and text == from_rounded:
+        return CheckedCell(text, computed, "slip", None)
+    return CheckedCell(text, computed, "exact", text == computed)
 
 
-def _range_cell(text: str, rows: Sequence[NoiseRow], at: int) -> CheckedCell:
-    """The printed figure against the widest range over the studies; half a printed digit of slack for its rounding."""
+def _range_cell(text: str, row: NoiseRow, at: int) -> CheckedCell:
+    """The printed figure against its range; half a printed digit of slack for its rounding."""
     split, figure = (_SPLITS[at // 3], _FIGURES[at % 3]) if at < 9 else ("all", "within")
-    found = [getattr(getattr(row, split), figure) for row in rows]
-    lower, upper = min(f.lower for f in found) * 100, max(f.upper for f in found) * 100
+    found = getattr(getattr(row, split), figure)
+    lower, upper = found.lower * 100, found.upper * 100
     slack = 0.5 * 10.0 ** -len(text.rstrip("%").partition(".")[2])
     agrees = lower - slack <= float(text.rstrip("%")) <= upper + slack
     return CheckedCell(text, f"{lower:.3f} to {upper:.3f}", "range", agrees)
@@ -169,9 +157,10 @@ def _range_cell(text: str, rows: Sequence[NoiseRow], at: int) -> CheckedCell:
 
 def _text_table(analysis: Analysis) -> CheckedTable:
     """The figures that stand in the paper's running text."""
-    rows = [
-        CheckedRow(f"{where}: {what}", "", (_cell(text, compute(analysis)),)) for where, what, text, compute in _TEXT
-    ]
+    rows = []
+    for where, what, text, compute in _TEXT:
+        from_rounded = _reduction("max", rounded=True)(analysis) if "maximum" in what and "reduction" in what else None
+        rows.append(CheckedRow(f"{where}: {what}", (_cell(text, compute(analysis), from_rounded=from_rounded),)))
     return _counted("text", "Figures in the text", ["figure"], rows)
 
 
@@ -182,12 +171,14 @@ def _risk(rule: str, split: str, figure: str) -> Callable[[Analysis], str]:
     return compute
 
 
-def _reduction(figure: str) -> Callable[[Analysis], str]:
-    """By how many percent the refresh rule lowers a figure of the fixed beta."""
+def _reduction(figure: str, rounded: bool = False) -> Callable[[Analysis], str]:
+    """By how many percent the refresh rule lowers a figure of the fixed beta; `rounded`: of what is printed."""
 
     def compute(analysis: Analysis) -> str:
         summary = analysis.summary
         fixed, refresh = (getattr(rule.all, figure).value for rule in (summary.fixed, summary.refresh))
+        if rounded:
+            fixed, refresh = round(fixed, 5), round(refresh, 5)
         return f"{(fixed - refresh) / fixed * 100:.1f}"
 
     return compute
@@ -233,44 +224,18 @@ _TEXT: tuple[tuple[str, str, str, Callable[[Analysis], str]], ...] = (
 )
 
 
-def _bases() -> dict[tuple[str, float], str]:
-    label = names()
-    return {(label[cell.experiment - 1], cell.beta): cell.status for cell in recovered()}
-
-
-def _basis(name: str, place: int, analysis: Analysis, bases: dict[tuple[str, float], str] | None) -> str:
-    """The weakest status among the gaps that a row rests on; empty where it rests on none."""
-    if bases is None or name == "stability-intervals":
-        return ""
-    if _is_random(name, place):
-        return "sampled"
-    if name == "selected-betas":
-        experiment = analysis.experiments[place]
-        return bases.get((experiment.name, experiment.selected_beta or 0.0), "")
-    rules: list[RuleRow] = [analysis.summary.fixed, analysis.summary.refresh]
-    if name == "R0-sweep":
-        rules = [analysis.summary.fixed, *(row.rule for row in analysis.calibration.candidates)]
-    rule = rules[min(place, len(rules) - 1)]
-    visited = {
-        bases[e.name, beta] for e, beta in zip(analysis.experiments, rule.betas, strict=True) if beta is not None
-    }
-    return next((status for status in ("symmetric-choice", "bounded", "exact") if status in visited), "")
-
-
-def _notes(from_gaps: bool) -> Iterator[str]:
-    if not from_gaps:
-        yield "Computed from losses; T_ES is the paper's where the file has none."
-        return
-    count = {status: sum(cell.status == status for cell in recovered()) for status in ("exact", "bounded")}
-    yield (
-        f"Of {len(recovered())} recovered gaps {count['exact']} are exact, {count['bounded']} bounded and "
-        f"{len(recovered()) - sum(count.values())} a symmetric choice; the basis of a row is the weakest it rests on."
-    )
-    yield "T_ES is an input and not counted; nor is the oracle of experiment 10, which no rule visits."
-    yield (
-        f"Random rows: the {LEVEL:.1%} range of 20-draw repeats; a cell that was not recovered counts as its neighbour "
-        f"and as {LARGEST:.3%}, and the wider range holds."
-    )
+def _notes(published: bool, tables: Sequence[CheckedTable]) -> Iterator[str]:
+    whose = "the authors' published losses, every cell and seed" if published else "the losses given"
+    yield f"Computed from {whose}; T_ES is the paper's where the table has none, and not counted."
+    yield f"Random rows: the {LEVEL:.1%} range of 20-draw repeats."
+    for table in tables:
+        for row in table.rows:
+            for cell in row.cells:
+                if cell.kind == "slip":
+                    yield (
+                        f"{row.label}: printed {cell.printed}, which is what the rounded figures give; unrounded it is "
+                        f"{cell.computed}. The slip is the paper's."
+                    )
 
 
 def _counted(name: str, title: str, columns: Sequence[str], rows: Sequence[CheckedRow]) -> CheckedTable:
@@ -288,4 +253,5 @@ def _counted(name: str, title: str, columns: Sequence[str], rows: Sequence[Check
         mismatched=len(exact) - matched,
         random=len(random),
         in_range=sum(bool(cell.agrees) for cell in random),
+        slips=sum(cell.kind == "slip" for cell in cells),
     )

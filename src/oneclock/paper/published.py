@@ -1,8 +1,8 @@
-"""What the paper prints, and the gaps recovered from it: package data, read as it is.
+"""What the paper prints, and the losses behind it: package data, read as they are.
 
-The recovered gaps solve the printed tables backwards. `status` of a cell is `exact` (fixed to the printed digit),
-`bounded` (an interval; one value in it is listed) or `symmetric-choice` (only a sum or a set of several cells is
-fixed; one choice is listed).
+`published_tables.json` holds the five tables, every figure as printed. `losses.csv` holds the authors' own best
+validation losses of all 143 cells (experiment, beta) by seed, 243 rows: the file `data/beta_sweep_curves.tsv` of the
+public repository `AlbertoFdezHdez/Adam_beta_value` at commit de06ad1, with T_ES and budgets from the paper beside.
 """
 
 from __future__ import annotations
@@ -39,18 +39,6 @@ class Printed:
         return [row[self.columns.index(name)] for row in self.rows]
 
 
-@dataclass(frozen=True)
-class RecoveredGap:
-    """One recovered cell: experiment (from 1), beta, its gap as a fraction, and how well it is known."""
-
-    experiment: int
-    beta: float
-    gap: float
-    lower: float
-    upper: float
-    status: str
-
-
 @cache
 def printed() -> dict[str, Printed]:
     """The five tables by name.
@@ -60,27 +48,6 @@ def printed() -> dict[str, Printed]:
     """
     tables = json.loads((_DATA / "published_tables.json").read_text(encoding="utf-8"))
     return {name: Printed(tuple(table["columns"]), tuple(map(tuple, table["rows"]))) for name, table in tables.items()}
-
-
-@cache
-def recovered() -> tuple[RecoveredGap, ...]:
-    """The 45 cells that a rule of the paper visits.
-
-    >>> len(recovered()), sum(cell.status == "exact" for cell in recovered())
-    (45, 23)
-    """
-    lines = (_DATA / "recovered_gaps.csv").read_text(encoding="utf-8").splitlines()
-    return tuple(
-        RecoveredGap(
-            experiment=int(row["experiment"]),
-            beta=float(row["beta"]),
-            gap=float(row["gap_percent"]) / 100,
-            lower=float(row["lower"]) / 100,
-            upper=float(row["upper"]) / 100,
-            status=row["status"],
-        )
-        for row in csv.DictReader(lines)
-    )
 
 
 def names() -> list[str]:
@@ -112,20 +79,14 @@ def experiment_columns(cells: list[tuple[int, float, Any, float]]) -> dict[str, 
     }
 
 
-def recovered_study(unseen_gap: float | None = None) -> Sweeps:
-    """The recovered gaps as a study, in losses of 1 + gap; the oracle of experiment 10 is taken from the paper.
+@cache
+def losses_study() -> Sweeps:
+    """The paper's eleven experiments from the authors' own losses.
 
-    No rule visits that oracle, so no recovered cell stands for it. With `unseen_gap`, every grid beta without a
-    recovered cell has that gap.
+    >>> sum(len(sweep.tied) for sweep in losses_study().sweeps)
+    243
     """
-    from oneclock.rule import GRID, nearest_beta
-
-    cells = {(cell.experiment, cell.beta): cell.gap for cell in recovered()}
-    stars = [nearest_beta(float(beta)) for beta in printed()["selected-betas"].column("beta_star")]
-    for place, star in enumerate(stars):
-        cells.setdefault((place + 1, star), 0.0)
-    if unseen_gap is not None:
-        for place in range(len(stars)):
-            for beta in GRID:
-                cells.setdefault((place + 1, beta), unseen_gap)
-    return sweeps_of(experiment_columns([(number, beta, 1, 1 + gap) for (number, beta), gap in cells.items()]))
+    places = {experiment.name: number for number, experiment in enumerate(PUBLISHED, start=1)}
+    rows = csv.DictReader((_DATA / "losses.csv").read_text(encoding="utf-8").splitlines())
+    cells = [(places[r["experiment"]], float(r["beta"]), int(r["seed"]), float(r["min_val_loss"])) for r in rows]
+    return sweeps_of(experiment_columns(cells))

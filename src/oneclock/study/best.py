@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from oneclock.study.sweeps import Sweep
+from oneclock.study.identity import Beta
+from oneclock.study.sweeps import Sweep, Trial
 
 NEAR = 5
 """Betas that share one estimate of the noise and one parabola: the best and two to each side."""
@@ -82,15 +83,59 @@ def best_beta(runs: Iterable[Cell]) -> Best:
     return Best(beta, interval, tied, _joined(_at_an_end(beta, fit.swept), _told_apart(tied)))
 
 
+RatedCell = tuple[Beta, float | None, int, float]
+"""(beta or untied pair, rate, seed, loss) of one run."""
+
+
+def best_rates(runs: Iterable[RatedCell]) -> dict[Beta, float | None]:
+    """The rate at which each beta has its smallest loss, seeds in pairs: what it is compared at.
+
+    >>> best_rates([(0.9, 1.0, 1, 2.0), (0.9, 0.5, 1, 1.8), (0.99, 1.0, 1, 1.9), (0.99, 0.5, 1, 2.1)])
+    {0.9: 0.5, 0.99: 1.0}
+    """
+    found: dict[Beta, tuple[float, float | None]] = {}
+    for (beta, rate), level in levels(runs).items():
+        if beta not in found or level < found[beta][0]:
+            found[beta] = level, rate
+    return {beta: rate for beta, (_, rate) in found.items()}
+
+
+def levels(runs: Iterable[RatedCell]) -> dict[tuple[Beta, float | None], float]:
+    """The loss of every (beta, rate) as the mean seed would have it, infinite where a run of it diverged.
+
+    >>> levels([(0.9, 1.0, 1, 2.0), (0.9, 1.0, 2, 3.0), (0.5, 1.0, 1, 2.5)])
+    {(0.9, 1.0): 2.5, (0.5, 1.0): 3.0}
+    """
+    known = list(runs)
+    places = {pair: place for place, pair in enumerate(dict.fromkeys((beta, rate) for beta, rate, _, _ in known))}
+    fit = _Paired((float(places[beta, rate]), seed, loss) for beta, rate, seed, loss in known)
+    return {pair: fit.level.get(float(place), math.inf) for pair, place in places.items()}
+
+
+def at_best_rates(sweep: Sweep) -> Sweep:
+    """The sweep with each beta, and each baseline, at its own best rate alone; itself where it has one rate."""
+    trials = [*sweep.tied, *sweep.untied]
+    if len({trial.rate for trial in trials}) < 2:
+        return sweep
+    rates = best_rates((_beta(trial), trial.rate, trial.seed, trial.loss) for trial in trials)
+    kept = [trial for trial in trials if trial.rate == rates[_beta(trial)]]
+    tied = tuple(trial for trial in kept if trial.beta2 is None)
+    return replace(sweep, tied=tied, untied=tuple(trial for trial in kept if trial.beta2 is not None))
+
+
+def _beta(trial: Trial) -> Beta:
+    return trial.beta if trial.beta2 is None else (trial.beta, trial.beta2)
+
+
 def best_of_sweep(sweep: Sweep) -> Best:
-    """The best tied beta of one experiment.
+    """The best tied beta of one experiment, each at its own best rate where several were swept.
 
     >>> from oneclock.study.table import read
     >>> table = {"experiment": "aaa", "budget": [9] * 3, "beta": [0.5, 0.9, 0.99], "min_val_loss": [3, 1, 2]}
     >>> best_of_sweep(read(table).sweeps[0]).beta
     0.9
     """
-    return best_beta((trial.beta, trial.seed, trial.loss) for trial in sweep.tied)
+    return best_beta((trial.beta, trial.seed, trial.loss) for trial in at_best_rates(sweep).tied)
 
 
 class _Paired:

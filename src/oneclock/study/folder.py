@@ -132,13 +132,15 @@ class Study:
         self._ended, self._looked = {}, False
 
     def losses(self, experiment: str) -> list[choosing.Cell]:
-        """(beta, seed, loss) of the experiment's tied runs that have ended, at the rate they share or their best."""
-        found = []
-        for folder, result in self.ended.items():
-            identity = self.identity(folder) if folder.startswith(_prefix(experiment)) else None
-            if identity is not None and isinstance(identity.beta, float):
-                found.append((identity.beta, identity.seed, result.loss))
-        return found
+        """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best rate."""
+        own = [(self.identity(folder), result.loss) for folder, result in self._ended_of(experiment)]
+        runs = [(one.beta, one.rate, one.seed, loss) for one, loss in own]
+        rates = choosing.best_rates(runs)
+        return [(b, seed, loss) for b, rate, seed, loss in runs if isinstance(b, float) and rate == rates[b]]
+
+    def _ended_of(self, experiment: str) -> Iterator[tuple[str, Result]]:
+        prefix = _prefix(experiment)
+        yield from ((folder, result) for folder, result in self.ended.items() if folder.startswith(prefix))
 
     def best(self, experiment: str | None = None) -> choosing.Best:
         """The best beta so far of an experiment, with how sure that is; of the first where none is named."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from oneclock.study import records
 from oneclock.study.columns import Rows
+from oneclock.study.identity import Identity
 from oneclock.study.sweeps import SPLITS, Sweep, Sweeps, Trial
 
 if TYPE_CHECKING:
@@ -122,9 +123,17 @@ def _rows_of(run: records.Run, status: str) -> list[tuple[Any, ...]]:
     """One row per evaluation; a run without any is one row without a loss, so that it does not vanish."""
     identity = run.identity
     beta, beta2 = identity.beta if isinstance(identity.beta, tuple) else (identity.beta, None)
-    head = (identity.experiment, identity.split, identity.budget, beta, beta2, identity.rate, identity.seed, status)
+    head = (identity.experiment, identity.split, identity.budget, beta, beta2, _rate(identity), identity.seed, status)
     points = [point for point in run.verified() if point.val_loss is not None or point.train_loss is not None]
     return [(*head, p.step, p.val_loss, p.train_loss) for p in points or [records.Point(step=0)]]
+
+
+def _rate(identity: Identity) -> float | None:
+    """The learning rate of a run in a sweep over rates: a spec's own, which the factor is in, or what the sweep set."""
+    optimizer = identity.spec.get("optimizer")
+    if identity.rate is None or not isinstance(optimizer, Mapping):
+        return identity.rate
+    return float(optimizer["lr"])
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,6 +198,8 @@ class _Driver:
         self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
         self.progress = Progress(plan)
         self.due = {target.name: target for target in plan.targets}
+        self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
+        self.handed = 0
 
     def drive(self, display: Display, stop: Stop) -> None:
         self.submit()
@@ -209,22 +212,24 @@ class _Driver:
                 raise ValueError(f"another sweep has taken over {self.plan.path}: this one was not seen alive for long")
             for end in ends:
                 target, row = self.progress.end(end.path, _result(end))
+                self.handed -= 1
                 self.due[target.name] = target
                 display.ended(row)
             self.submit()
 
     def submit(self) -> None:
-        """Hand over what the protocol now wants of the targets that are `due`: a run of theirs has ended.
+        """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.
 
-        A protocol looks at all that has ended. So it is not asked while many runs wait: what it would add comes after
-        those anyway.
+        A protocol looks at all that has ended: it is asked for more of a target only when none of its runs wait.
         """
-        if len(self.progress.flying) > 2 * self.engine.workers:
-            return
-        for target in self.due.values():
-            for cell in self.progress.plan(target, self.plan.step(target)):
-                self.engine.submit(self.job(target, cell))
-        self.due.clear()
+        for name in [name for name in self.due if not self.waiting[name]]:
+            target = self.due.pop(name)
+            new = self.progress.plan(target, self.plan.step(target))
+            self.waiting[name].extend(self.job(target, cell) for cell in new)
+        for jobs in self.waiting.values():
+            while jobs and self.handed <= self.engine.workers:
+                self.engine.submit(jobs.popleft())
+                self.handed += 1
 
     def job(self, target: Target, cell: Cell) -> Job:
         return Job(

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import FASHION, LAPTOP, SERIES, Experiment
+from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, Experiment
+from oneclock.experiments.joint import RATES
 from oneclock.rule import GRID
 from oneclock.sweep.plan import Plan
-from oneclock.sweep.protocol import SEEDS, Paper
+from oneclock.sweep.protocol import SEEDS, Adaptive, Paper
 from oneclock.sweep.targets import Named
 
 ARMS = ((0.9, 0.999), (0.9, 0.95))
@@ -70,7 +71,17 @@ def fashion_study(out: Path, quick: bool = False) -> Plan:
     return Plan(out, _targets(FASHION, quick), Paper(seeds=SEEDS, arms=ARMS))
 
 
-STUDIES = {"laptop": laptop_study, "series": series_study, "fashion": fashion_study}
+def joint_study(out: Path, quick: bool = False) -> Plan:
+    """Beta and learning rate tuned together at every horizon, the usual pairs tuned as carefully beside them.
+
+    >>> study = joint_study(Path("joint"))
+    >>> len(study.targets), study.protocol.limit
+    (13, 30)
+    """
+    return Plan(out, _targets(JOINT, quick), Adaptive(seeds=SEEDS, arms=ARMS, rates=RATES))
+
+
+STUDIES = {"laptop": laptop_study, "series": series_study, "fashion": fashion_study, "joint": joint_study}
 
 
 def costs(study: Plan) -> list[Cost]:

@@ -317,7 +317,7 @@ def _take_over(record: Run, log: Path) -> None:
     """Copy the curve of a foreign log into the run's record."""
     from oneclock import logs
 
-    read = logs.read(log)
+    read = logs.read_log(log)
     if read.unit != "steps":
         raise ValueError(f"{log} counts {read.unit}, not steps; log the step too")
     if len(read.curves) != 1:

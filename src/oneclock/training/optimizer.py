@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
@@ -35,10 +37,21 @@ def optimizer_for(model: nn.Module, optimizer: spec.Optimizer, beta: Beta) -> to
     >>> type(optimizer_for(nn.Linear(2, 2), settings, (0.9, 0.999))).__name__
     'AdamW'
     """
-    groups = decay_groups(model, optimizer.weight_decay) if optimizer.decay == "weights" else model.parameters()
+    groups = _groups(model, optimizer)
     options = {"lr": optimizer.lr, "weight_decay": optimizer.weight_decay}
     if isinstance(beta, tuple):
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[optimizer.name]
         device = next(model.parameters()).device.type
         return kind(groups, betas=beta, fused=device in _get_fused_kernels_supported_devices() or None, **options)
     return {"adam": BalancedAdam, "adamw": BalancedAdamW}[optimizer.name](groups, beta=beta, **options)
+
+
+def _groups(model: nn.Module, optimizer: spec.Optimizer) -> Any:
+    if optimizer.decay == "all":
+        return model.parameters()
+    if optimizer.decay == "weights":
+        return decay_groups(model, optimizer.weight_decay)
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]
+    others = [parameter for parameter in model.parameters() if parameter.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": optimizer.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]

@@ -23,7 +23,8 @@ from oneclock.study.records import Result, Run
 from oneclock.training import checkpoint
 from oneclock.training.batches import default_workers
 from oneclock.training.environment import environment
-from oneclock.training.loop import Fit, Options, Progress, loop, restore
+from oneclock.training.fit import Fit, Options, Progress, restore
+from oneclock.training.loop import loop
 from oneclock.training.optimizer import Beta, checked, optimizer_for
 
 if TYPE_CHECKING:
@@ -66,10 +67,11 @@ def train(
         if (path / "run.json").exists() and (result := Run.start(path, identity).result) is not None:
             checkpoint.remove(path)
             return result
-    accelerator = _accelerator(path, log_with)
-    content = data.content(experiment) if task is None else None
+    accelerator = accelerator_for(path, log_with)
+    content = None
     if task is None:
-        task = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
+        loaded = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
+        task, content = loaded, loaded.content
     set_seed(seed)
     module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
     if workers is None:
@@ -117,11 +119,11 @@ def set_seed(seed: int) -> None:
 
 def _to_the_end(fit: Fit) -> Result:
     restore(fit)
-    reason = loop(fit)
+    ending = loop(fit)
+    if ending.kind == "stopped":
+        raise KeyboardInterrupt(ending.reason)
     if fit.accelerator.is_main_process:
-        fit.run.finish(
-            "finished" if reason is None else "diverged", fit.position.seconds, steps=fit.position.step, reason=reason
-        )
+        fit.run.finish(ending.kind, fit.position.seconds, steps=fit.position.step, reason=ending.reason)
         checkpoint.remove(fit.run.path)
     fit.accelerator.wait_for_everyone()
     result = fit.run.result
@@ -129,7 +131,7 @@ def _to_the_end(fit: Fit) -> Result:
     return result
 
 
-def _accelerator(path: Path, log_with: str | None) -> Accelerator:
+def accelerator_for(path: Path, log_with: str | None) -> Accelerator:
     """bf16 autocast where CUDA has it, fp32 elsewhere, as in the paper."""
     try:
         from accelerate import Accelerator, DistributedType, PartialState

@@ -5,9 +5,11 @@ Written for the n-th update of T, n = 1 .. T, with a warm-up of W updates:
     n <= W    lr * n / W
     n >  W    min_lr + (lr - min_lr) * (1 + cos(pi * (n - W) / (T - W))) / 2
 
-so that update W has the full rate and update T, the last, the floor. `step` counts the updates already made: step 0 is
-update 1, and its rate is lr / W. A warm-up that starts at 0 would spend the first batch on an update that changes
-nothing, and Adam's first update is the one whose size does not depend on beta: it belongs in the run.
+so that update W has the full rate and update T, the last, the floor: the `closed` phase. `step` counts the updates
+already made: step 0 is update 1, and its rate is lr / W. A warm-up that starts at 0 would spend the first batch on an
+update that changes nothing, and Adam's first update is the one whose size does not depend on beta: it belongs in the
+run. The paper's runs had other phases. `open` puts n - 1 for n in the cosine: update W + 1 has the full rate again, and
+the last one stays just above the floor. `late` puts n - 1 in the warm-up too: update 1 has rate 0.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ def learning_rate(schedule: Schedule, lr: float, budget: int, step: int) -> floa
     >>> [round(learning_rate(schedule, 1e-3, 10_000, step), 9) for step in (0, 999, 5499, 9999)]
     [1e-06, 0.001, 0.00055, 0.0001]
     """
-    update, warmup = step + 1, warmup_steps(schedule, budget)
-    if update == warmup:
+    warmup = warmup_steps(schedule, budget)
+    rising = step + (schedule.phase != "late")
+    if rising == warmup:
         return lr  # lr * W / W may round
-    if update < warmup:
-        return lr * update / warmup
-    cosine = math.cos(math.pi * (update - warmup) / (budget - warmup))
+    if rising < warmup:
+        return lr * rising / warmup
+    falling = step + (schedule.phase == "closed")
+    cosine = math.cos(math.pi * (falling - warmup) / (budget - warmup))
     return schedule.min_lr + (lr - schedule.min_lr) * (1 + cosine) / 2

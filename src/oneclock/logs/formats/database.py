@@ -1,48 +1,105 @@
-"""SQLite files of others, opened to read only, and never trusted: what the database readers share."""
+"""SQLite files of others, opened to read only, and never trusted: what the database readers share.
+
+Only real tables with stored columns are read. Views, virtual tables and generated columns compute, and a file of a few
+kilobytes could compute without end; triggers never fire, because nothing is written.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from oneclock import guards
+
+Tables = Mapping[str, set[str]]
+"""The tables a reader needs, and of each the columns."""
 
 _MAGIC = b"SQLite format 3\0"
 _WORK_PER_BYTE = 100  # virtual machine steps; a table read once takes a few
+_FUNCTIONS = frozenset({"substr"})
+_PRAGMAS = frozenset({"table_xinfo"})
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that cannot write, runs nothing the file brings along, and gives up in time on a damaged tree."""
+def opened(path: Path, tables: Tables) -> Iterator[sqlite3.Connection]:
+    """A connection that can read tables and do nothing else, and gives up in time on a damaged tree.
+
+    ValueError where the file does not hold `tables` as tables of stored columns.
+    """
+    guards.plain_file(path)
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
+        for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "temp_store = MEMORY"):
+            connection.execute(f"PRAGMA {setting}")
+        if hasattr(connection, "setlimit"):  # from Python 3.11 on; before, the checks of the tables have to do
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, guards.LONGEST_LINE)
         connection.text_factory = lambda data: data.decode(errors="replace")
-        left = [10_000_000 + path.stat().st_size * _WORK_PER_BYTE]
-
-        def spend() -> bool:
-            left[0] -= 10_000
-            return left[0] < 0
-
-        connection.set_progress_handler(spend, 10_000)
+        connection.set_progress_handler(_Work(path.stat().st_size), 10_000)
+        connection.set_authorizer(_reads_only)
+        for table, columns in tables.items():
+            if not columns <= stored_columns(connection, table):
+                raise ValueError(f"{path} has no table {table!r} with the stored columns {', '.join(sorted(columns))}")
         yield connection
     finally:
         connection.close()
 
 
-def has(path: Path, table: str, columns: set[str]) -> bool:
-    """Whether the file is a database with that table (a real one: a view could compute for ever) and columns."""
+def rows(connection: sqlite3.Connection, path: Path, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query; ValueError where they hold far more text than the file has bytes, as damage can make it."""
+    left = 2**20 + 4 * path.stat().st_size
+    for row in connection.execute(query, values):
+        left -= sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+        if left < 0:
+            raise ValueError(f"{path} gives more text than it holds: it is damaged, or made to do harm")
+        yield row
+
+
+def has(path: Path, tables: Tables) -> bool:
+    """Whether the file is a database with those tables, by looking inside."""
     if not path.is_file():
         return False
     with open(path, "rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             return False
     try:
-        with opened(path) as connection:
-            kind = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
-            if kind is None or kind[0] != "table" or "virtual" in str(kind[1]).lower()[:40]:
-                return False
-            return columns <= {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-    except sqlite3.Error:
+        with opened(path, tables):
+            return True
+    except (sqlite3.Error, ValueError):
         return False
+
+
+def stored_columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    """The columns of a real table; none where it is not one, or where any column of it is generated."""
+    kind = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
+    if kind is None or kind[0] != "table" or re.match(r"\s*create\s+virtual", str(kind[1])[:200], re.IGNORECASE):
+        return set()
+    columns = connection.execute(f"PRAGMA table_xinfo({table})").fetchall()
+    return set() if any(row[6] for row in columns) else {row[1] for row in columns}
+
+
+class _Work:
+    """Says when a query has done more than reading the file can take."""
+
+    def __init__(self, size: int) -> None:
+        self._left = 1_000_000 + size * _WORK_PER_BYTE
+
+    def __call__(self) -> bool:
+        self._left -= 10_000
+        return self._left < 0
+
+
+def _reads_only(action: int, first: str | None, second: str | None, _: str | None, inside: str | None) -> int:
+    """SQLite asks before it does a thing: reading tables is granted, and what the readers' own queries call."""
+    if inside is not None:  # asked from within a view or a trigger
+        return sqlite3.SQLITE_DENY
+    if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ):
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_FUNCTION and str(second).lower() in _FUNCTIONS:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_PRAGMA and str(first).lower() in _PRAGMAS:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY

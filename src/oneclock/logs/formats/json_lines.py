@@ -8,17 +8,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.arguments import ARGUMENTS
-from oneclock.logs.formats import lines
-from oneclock.logs.source import Contents, Found, Runs, Wanted, flat, number
+from oneclock.logs.source import Contents, Found, Runs, Wanted, flat, number, parted
 
 FORMAT = "JSON lines"
 _LOOKED_AT = 1000  # first objects that settle which key is the step
 
 
 def sniff(path: Path) -> bool:
-    first = next((line for line in lines.head(path).splitlines() if line.strip()), "")
+    first = next((line for line in guards.head(path).splitlines() if line.strip()), "")
     try:
         return isinstance(json.loads(first), dict)
     except (ValueError, RecursionError):
@@ -39,11 +39,12 @@ def load(path: Path, wanted: Wanted) -> Contents:
 def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, wanted: Wanted, format: str) -> Contents:
     """Objects that each log some metrics at some step, one run for each value of the keys that tell runs apart.
 
-    Without a step key the evaluations are counted. An object without its step holds arguments, or is left out.
+    Without a step key the evaluations are counted. An object without its step holds arguments, or is left out. Where
+    an object says of which part of the data it is (`"split": "val"`), its metrics are called after it: `val/loss`.
     """
     runs = Runs(path)
     arguments: dict[str, Any] = {}
-    stepless = 0
+    stepless = words = 0
     for counted, value in enumerate(objects, start=1):
         pairs = dict(flat(value))
         arguments |= {key: content for key, content in pairs.items() if key.lower() in ARGUMENTS}
@@ -52,22 +53,25 @@ def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, w
             stepless += any(names.rank(key) is not None for key in pairs)
             continue
         label = ", ".join(f"{key} {content}" for key, content in pairs.items() if names.is_run(key))
-        _add(runs.of(label, label or path.stem), at, pairs, wanted)
+        words += _add(runs.of(label, label or path.stem), at, pairs, wanted)
     for run in runs.all():
         run.arguments |= arguments
     warnings = [f"{stepless:,} entries with a loss have no {step!r} and were left out"] if stepless else []
+    if words:
+        warnings.append(f"{words:,} losses are words, not numbers, and were left out")
     return Contents(format, runs.all(), step, [step] if step else [], warnings)
 
 
-def _add(run: Found, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> None:
+def _add(run: Found, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> int:
+    """Add an object's numbers; how many losses among them were words."""
+    prefix, words = parted(pairs), 0
     for key, content in pairs.items():
         value = number(content)
-        if value is not None and (key == wanted.metric or not _is_place(key)):
-            run.add(key, at, value, wanted)
-
-
-def _is_place(key: str) -> bool:
-    return names.is_step(key) or names.is_epoch(key) or names.is_run(key)
+        if value is not None and (key == wanted.metric or not names.is_place(key)):
+            run.add(prefix + key, at, value, wanted)
+        elif value is None and isinstance(content, str) and names.rank(key) is not None:
+            words += 1
+    return words
 
 
 class _Objects:
@@ -77,7 +81,7 @@ class _Objects:
         self._path, self._bad, self._torn = path, 0, False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for line in lines.lines(self._path):
+        for line in guards.lines(self._path):
             if not line.strip():
                 continue
             try:
@@ -89,7 +93,7 @@ class _Objects:
             self._torn = False
             if isinstance(value, dict):
                 yield value
-        self._torn = self._torn and not lines.ends_whole(self._path)
+        self._torn = self._torn and not guards.ends_whole(self._path)
 
     def warnings(self) -> list[str]:
         """What was left out, once the file is read."""

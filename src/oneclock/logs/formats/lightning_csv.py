@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from oneclock.logs.formats import lines
+from oneclock.logs import names
 from oneclock.logs.formats.plain_csv import read_table
 from oneclock.logs.formats.table import CsvTable
-from oneclock.logs.source import MOST_RUNS, Contents, Wanted, number
+from oneclock.logs.formats.yaml_lines import plain_pairs
+from oneclock.logs.source import MOST_RUNS, Contents, Wanted
 
 FORMAT = "Lightning CSVLogger"
+_PLACES = ("metrics.csv", "version_*/metrics.csv", "*/version_*/metrics.csv")
 
 
 def sniff(path: Path) -> bool:
@@ -19,7 +20,10 @@ def sniff(path: Path) -> bool:
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    """One version's folder or file, or the folder of several versions: a run each."""
+    """One version's folder or file, the folder of several versions, or the logger's `save_dir`: a run each."""
+    above = sorted({file.parent.parent.name for file in _versions(path)} - {path.name, path.parent.name})
+    if len(above) > 1:
+        raise ValueError(f"{path} holds the logs of {names.listed(above)}; name the folder of one")
     together: Contents | None = None
     for number_of, file in enumerate(sorted(_versions(path))):
         if number_of >= MOST_RUNS:
@@ -27,7 +31,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
         source = read_table(CsvTable.open(file), wanted, FORMAT)
         for run in source.runs:
             run.name = file.parent.name
-            run.arguments |= dict(_hparams(file.parent / "hparams.yaml"))
+            run.arguments |= dict(plain_pairs(file.parent / "hparams.yaml"))
         if together is None:
             together = source
         elif together.step == source.step:
@@ -41,7 +45,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 
 def _versions(path: Path) -> Iterator[Path]:
-    places = [path] if path.is_file() else [path / "metrics.csv", *path.glob("version_*/metrics.csv")]
+    places = [path] if path.is_file() else [place for pattern in _PLACES for place in path.glob(pattern)]
     return (place for place in places if place.is_file() and _is_metrics(place))
 
 
@@ -53,16 +57,3 @@ def _is_metrics(path: Path) -> bool:
     except ValueError:
         return False
     return "epoch" in columns and "step" in columns
-
-
-def _hparams(path: Path) -> Iterator[tuple[str, object]]:
-    """The plain `name: value` lines of a YAML file, and lists of numbers; tags and nesting are not opened."""
-    key, items = "", []
-    for line in lines.head(path).splitlines() if path.is_file() else []:
-        if (item := re.fullmatch(r"\s*- (\S+)", line)) and number(item[1]) is not None:
-            items.append(number(item[1]))
-            yield key, list(items)
-        elif pair := re.fullmatch(r"([\w./-]+):\s*(.*)", line):
-            key, items = pair[1], []
-            if pair[2] and not pair[2].startswith(("!", "&")):
-                yield key, pair[2].strip("'\"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 from oneclock.logs import names
@@ -10,32 +11,40 @@ from oneclock.logs.formats import database
 from oneclock.logs.source import Contents, Runs, Wanted, number
 
 FORMAT = "MLflow database"
+_TABLES = {"metrics": {"key", "value", "run_uuid", "step", "is_nan"}, "runs": {"run_uuid", "name"}}
+_LONGEST_KEY = 250  # characters, MLflow's own limit
 
 
 def sniff(path: Path) -> bool:
-    tables = {"metrics": {"key", "value", "run_uuid", "step", "is_nan"}, "runs": {"run_uuid", "name"}}
-    return all(database.has(path, table, columns) for table, columns in tables.items())
+    return database.has(path, _TABLES)
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    with database.opened(path) as connection:
-        keys = [str(row[0]) for row in connection.execute("SELECT DISTINCT key FROM metrics LIMIT 4096")]
+    """In the order logged, which is the order of rows; sorting by time would let a file choose how much is sorted."""
+    with database.opened(path, _TABLES) as connection:
+        distinct = f"SELECT DISTINCT substr(key, 1, {_LONGEST_KEY}) FROM metrics LIMIT 4096"
+        keys = [str(row[0]) for row in database.rows(connection, path, distinct)]
         metric = names.choose_metric(sorted(keys), wanted.metric, path)
-        runs = Runs(path)
-        rows = connection.execute(
-            "SELECT run_uuid, step, value, is_nan FROM metrics WHERE key = ? ORDER BY timestamp", [metric]
-        )
-        for run_id, step, value, is_nan in rows:
+        runs, bad = Runs(path), 0
+        query = "SELECT run_uuid, step, value, is_nan FROM metrics NOT INDEXED WHERE key = ? ORDER BY rowid"
+        for run_id, step, value, is_nan in database.rows(connection, path, query, metric):
             where, loss = number(step), float("nan") if is_nan else number(value)
-            if where is not None and loss is not None:
+            if where is None or loss is None:
+                bad += 1
+            else:
                 runs.of(run_id, str(run_id)).add(metric, where, loss, Wanted(metric))
-        for run_id, name in connection.execute("SELECT run_uuid, name FROM runs"):
-            if name and (run := runs.known(run_id)):
-                run.name = str(name)
-        if database.has(path, "params", {"key", "value", "run_uuid"}):
-            for run_id, key, value in connection.execute("SELECT run_uuid, key, value FROM params"):
-                if str(key).lower() in ARGUMENTS and (run := runs.known(run_id)):
-                    run.arguments[str(key)] = value
+        _add_names_and_arguments(connection, path, runs)
     for run in runs.all():
         run.saw(keys)
-    return Contents(FORMAT, runs.all())
+    return Contents(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
+
+
+def _add_names_and_arguments(connection: sqlite3.Connection, path: Path, runs: Runs) -> None:
+    for run_id, name in database.rows(connection, path, "SELECT run_uuid, name FROM runs"):
+        if name and (run := runs.known(run_id)):
+            run.name = str(name)
+    if not {"key", "value", "run_uuid"} <= database.stored_columns(connection, "params"):
+        return
+    for run_id, key, value in database.rows(connection, path, "SELECT run_uuid, key, value FROM params"):
+        if str(key).lower() in ARGUMENTS and (run := runs.known(run_id)):
+            run.arguments[str(key)] = value

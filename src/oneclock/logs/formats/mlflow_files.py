@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from oneclock import guards
 from oneclock.logs import names
-from oneclock.logs.formats import lines
 from oneclock.logs.gathering import Gathered
 from oneclock.logs.source import MOST_RUNS, Contents, Found, Wanted, number
 
@@ -29,7 +29,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
     runs, bad = [], 0
     for folder, files in metrics.items():
         params = _files(folder / "params")
-        run = Found(_name(folder), {name: lines.head(file, 4096) for name, file in params.items()})
+        run = Found(_name(folder), {name: guards.head(file, 4096) for name, file in params.items()})
         run.saw(files)
         if metric in files:
             bad += _add(files[metric], run.keep(metric))
@@ -40,7 +40,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
 def _add(file: Path, series: Gathered) -> int:
     """Add the lines of a metric's file; how many were none."""
     bad = 0
-    for line in lines.lines(file):
+    for line in guards.lines(file):
         values = [number(part) for part in line.split()]
         if len(values) >= 3 and values[1] is not None and values[2] is not None:
             series.add(values[2], values[1])
@@ -63,7 +63,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _name(folder: Path) -> str:
-    for line in lines.head(folder / "meta.yaml").splitlines():
+    for line in guards.head(folder / "meta.yaml").splitlines():
         if line.startswith("run_name:"):
             return line.partition(":")[2].strip().strip("'\"") or folder.name
     return folder.name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from oneclock import guards
 from oneclock.logs.source import Contents, Found, Wanted
 from oneclock.study.files import read_json
 from oneclock.study.records import Run
 
 FORMAT = "oneclock record"
-_LARGEST = 2**26  # bytes of a curve, which is read whole
 _FILES = ("run.json", "curve.jsonl", "result.json")
 _HEADERS = ("run.json", "*/run.json", "runs/*/*/run.json")  # of a run, an experiment in a study, a study
 
@@ -23,10 +23,8 @@ def load(path: Path, wanted: Wanted) -> Contents:
     folder = path.parent if path.name in _FILES else path
     runs = []
     for run in _runs(folder):
-        if (run.path / "curve.jsonl").exists() and (run.path / "curve.jsonl").stat().st_size > _LARGEST:
-            raise ValueError(
-                f"{run.path}/curve.jsonl has more than {_LARGEST // 2**20} MB; it is not an evaluation record"
-            )
+        if (curve := run.path / "curve.jsonl").exists():
+            guards.small_file(curve)
         beta = run.identity.beta
         pair = beta if isinstance(beta, tuple) else (beta, beta)
         found = Found(run.identity.folder, {"betas": pair, "max_steps": run.identity.budget})
@@ -51,6 +49,6 @@ def _is_record(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        return "budget" in read_json(path)
+        return "budget" in read_json(guards.small_file(path))
     except (ValueError, RecursionError):
         return False

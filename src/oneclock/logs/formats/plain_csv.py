@@ -18,11 +18,12 @@ def sniff(path: Path) -> bool:
         table = CsvTable.open(path)
     except ValueError:
         return False
-    return any(table.number(cell) is not None for cell in table.first_row)
+    numbers = [table.number(cell) is not None for cell in table.first_row]
+    return any(numbers) and (len(table.columns) > 1 or len(numbers) == 1)
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    table = CsvTable.open(path)
+    table = CsvTable.open(path, wanted.columns)
     source = read_table(table, wanted, FORMAT)
     if table.columns == _TENSORBOARD_EXPORT and table.counted == _TENSORBOARD_RESERVOIR:
         source.warnings.append(
@@ -37,25 +38,18 @@ def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
     columns = [column for column in table.columns if column]
     step = names.choose_step(columns, wanted.step, table.path)
     tell_apart = [table.columns.index(column) for column in columns if names.is_run(column)]
-    others = [column for column in columns if column != step and not _is_place(column)]
+    others = [column for column in columns if column != step and not names.is_place(column)]
     metric = names.choose_metric(columns if wanted.metric else others, wanted.metric, table.path)
     at, step_at = table.columns.index(metric), None if step is None else table.columns.index(step)
     runs, only = Runs(table.path), Wanted(metric)
     for cells in table.rows([metric, *([step] if step else []), *(table.columns[index] for index in tell_apart)]):
-        value = table.number(cells[at])
+        value = table.number_in(metric, cells[at])
         if value is None:
             continue
-        where = float(table.counted) if step_at is None else table.number(cells[step_at])
+        where = float(table.counted) if step_at is None else table.number_in(str(step), cells[step_at])
         if where is not None:
             label = ", ".join([f"{table.columns[index]} {cells[index]}" for index in tell_apart])
             runs.of(label, label or table.path.stem).add(metric, where, value, only)
     for run in runs.all():
         run.saw(others)
     return Contents(format, runs.all(), step, names.step_candidates(columns), table.warnings())
-
-
-def _is_place(column: str) -> bool:
-    """Whether the column says where or when a row was logged, and not what."""
-    if names.is_step(column) or names.is_epoch(column) or names.is_run(column):
-        return True
-    return column.lower() in ("wall time", "walltime", "timestamp", "time")

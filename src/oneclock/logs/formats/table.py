@@ -9,43 +9,55 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from oneclock.logs.formats import lines
+from oneclock import guards
 from oneclock.logs.source import number
 
 _DELIMITERS = (",", ";", "\t")
+_LONGEST_QUOTE = 2**16  # characters of a quoted cell over several lines
+_MOST_STRAYS = 100  # quotes that never close, after which no quote is followed over its line any more
 
 
 @dataclass
 class CsvTable:
     """A CSV file's header, and its rows as they come.
 
-    `rows` yields the cells; what it had to leave out is counted in `skipped`, a row cut off at the end in `torn`.
+    `rows` yields the cells; what it had to leave out is counted: rows of another width in `skipped`, lines with a
+    quote that closes nowhere in `strays`, words where a number should be in `words`, and a row cut off at the end in
+    `torn`.
     """
 
     path: Path
     delimiter: str
     columns: list[str]
     first_row: list[str]
+    headed: bool = True
     skipped: int = 0
+    strays: int = 0
     torn: bool = False
     counted: int = 0
+    words: Counter[tuple[str, str]] = field(default_factory=Counter)
     _decimal_comma: bool = field(default=False, repr=False)
 
     @classmethod
-    def open(cls, path: Path) -> CsvTable:
-        """Read the header. Raises ValueError where there is none."""
-        start = lines.head(path).splitlines()
+    def open(cls, path: Path, columns: Sequence[str] | None = None) -> CsvTable:
+        """Read the header, or take `columns` for it where the file has none. ValueError where it is no table."""
+        start = guards.head(path).splitlines()
         if not start:
             raise ValueError(f"{path} is empty, or holds no text")
         delimiter = max(_DELIMITERS, key=start[0].count)
-        columns, first_row = (_cells(start[line : line + 1], delimiter) for line in (0, 1))
-        if not any(columns) or all(number(column) is not None for column in columns):
-            raise ValueError(f"{path} has no header line; put the columns' names on the first line")
-        repeated = [column for column, times in Counter(columns).items() if times > 1 and column]
+        header, first_row = (_cells(start[line : line + 1], delimiter) for line in (0, 1))
+        if columns is None and (not any(header) or all(number(column) is not None for column in header)):
+            raise ValueError(f"{path} is a table without a header; name its columns: --columns step,val_loss")
+        if columns is not None and len(columns) != len(header):
+            raise ValueError(f"{path} has {len(header)} columns, and {len(columns)} are named: {','.join(columns)}")
+        names, first_row = (header, first_row) if columns is None else (list(columns), header)
+        if len(names) > guards.MOST_COLUMNS:
+            raise ValueError(f"{path} has {len(names):,} columns, more than {guards.MOST_COLUMNS:,}; it is not a log")
+        repeated = [column for column, times in Counter(names).items() if times > 1 and column]
         if repeated:
             raise ValueError(f"{path} has the column {repeated[0]!r} more than once; rename one of them")
         decimal_comma = delimiter == ";" and "," in "".join(first_row)
-        return cls(path, delimiter, columns, first_row, _decimal_comma=decimal_comma)
+        return cls(path, delimiter, names, first_row, headed=columns is None, _decimal_comma=decimal_comma)
 
     def rows(self, columns: Iterable[str]) -> Iterator[Sequence[str]]:
         """Every row as wide as the header, its cells up to the last of `columns`; repeated headers are passed over.
@@ -54,28 +66,70 @@ class CsvTable:
         """
         width, upto = len(self.columns), max(map(self.columns.index, columns)) + 1
         header, whole = self.columns[:upto], True
-        rest = lines.lines(self.path)
-        for line in rest:
+        rest = guards.lines(self.path)
+        while (line := next(rest, None)) is not None:
             if '"' in line:
-                cells = next(csv.reader(chain([line], rest), delimiter=self.delimiter))
-                whole = len(cells) == width
+                cells, rest = self._quoted(line, rest)
+                whole = cells is not None and len(cells) == width
             else:
-                whole = line.count(self.delimiter) + 1 == width
                 cells = line.split(self.delimiter, upto)
-            if whole and not (cells[0].strip() == header[0] and [cell.strip() for cell in cells[:upto]] == header):
+                whole = line.count(self.delimiter) + 1 == width
+            if cells is None or not line:
+                continue
+            if not whole:
+                self.skipped += 1
+            elif not (cells[0].strip() == header[0] and [cell.strip() for cell in cells[:upto]] == header):
                 self.counted += 1
                 yield cells
-            elif not whole and line:
-                self.skipped += 1
-        if not whole and not lines.ends_whole(self.path):
+        if not whole and self.skipped and not guards.ends_whole(self.path):
             self.torn = True
             self.skipped -= 1
+
+    def _quoted(self, line: str, rest: Iterator[str]) -> tuple[list[str] | None, Iterator[str]]:
+        """The cells of a line with quotes and of those that a quoted cell runs on to, None where a quote is stray.
+
+        A quote is stray if it closes nowhere, or only after lines that are rows themselves: then those are read as
+        rows, and nothing but the line that opened it is lost. With the cells come the lines that are left.
+        """
+        taken: list[str] = []
+
+        def following() -> Iterator[str]:
+            size = 0
+            while self.strays < _MOST_STRAYS and size < _LONGEST_QUOTE and (one := next(rest, None)) is not None:
+                taken.append(one)
+                if self._is_row(one):
+                    return
+                size += len(one) + 1
+                yield f"{one}\n"
+
+        try:
+            cells = next(csv.reader(chain([f"{line}\n"], following()), delimiter=self.delimiter, strict=True))
+        except csv.Error:
+            self.strays += 1
+            return None, chain(taken, rest) if taken else rest
+        return [cell.removesuffix("\n") for cell in cells], rest
+
+    def _is_row(self, line: str) -> bool:
+        """Whether a line is a row by itself: as wide as the header, with numbers where the first row has them."""
+        cells = [cell.strip('" ') for cell in line.split(self.delimiter)]
+        if not len(cells) == len(self.columns) > 1:
+            return False
+        known = zip(cells, map(self.number, self.first_row), strict=False)
+        values = [self.number(cell) for cell, there in known if there is not None and cell]
+        return bool(values) and None not in values
 
     def number(self, cell: str) -> float | None:
         """A cell as a number, None where it is empty or no number."""
         if not cell:
             return None
         return number(cell.replace(",", ".") if self._decimal_comma else cell)
+
+    def number_in(self, column: str, cell: str) -> float | None:
+        """A cell of that column as a number; a word where one should be is counted."""
+        value = self.number(cell)
+        if value is None and (word := cell.strip()):
+            self.words[column, word[:40] if len(self.words) < _MOST_STRAYS else "..."] += 1
+        return value
 
     def warnings(self) -> list[str]:
         """What was left out, once the rows are read."""
@@ -84,6 +138,14 @@ class CsvTable:
             found.append("the last line is cut off and was left out: the log may be truncated")
         if self.skipped:
             found.append(f"{self.skipped:,} rows do not have the header's {len(self.columns)} cells and were left out")
+        if self.strays:
+            found.append(f"{self.strays:,} lines have a quote that is not closed and were left out")
+        for column in dict.fromkeys(column for column, _ in self.words):
+            words = {word: times for (place, word), times in self.words.items() if place == column}
+            example = max(words, key=lambda word: words[word])
+            found.append(
+                f"{sum(words.values()):,} cells of {column!r} are no number and were left out, as {example!r} is"
+            )
         return found
 
 

@@ -12,7 +12,8 @@ from oneclock.logs.source import Contents, Found, Wanted
 
 FORMAT = "TensorBoard events"
 _MOST_FILES = 4096
-_BATCH = 4096
+_BATCH = 4096  # records
+_BATCH_BYTES = 2**22
 _MOST_TAGS = 2**14
 _PARTS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "dev", "test"})
 
@@ -81,39 +82,40 @@ class _Batch:
     def __init__(self, run: Found, prefix: str, wanted: Wanted) -> None:
         self._run, self._prefix, self._wanted = run, prefix, wanted
         self._records: list[tfrecord.Record] = []
-        self._points: list[tuple[str, int, float]] = []
+        self._points: list[tuple[int, str, int, float]] = []  # of which record, metric, step, value
+        self._bytes = 0
         self._kept: dict[bytes, str | None] = {}
         self.damaged = 0
 
     def take(self, record: tfrecord.Record) -> None:
+        self._records.append(record)
+        self._bytes += len(record.data)
         plain = event.one_scalar(record.data)
-        if plain is not None:
-            step, tag, number = plain
-            self._put(tag, step, number, record)
-            return
         try:
-            self._open(record)
+            if plain is not None:
+                self._put(plain[1], plain[0], plain[2])
+            else:
+                self._open(record)
         except ValueError:
             self.damaged += 1
+        if len(self._records) >= _BATCH or self._bytes >= _BATCH_BYTES:
+            self.flush()
 
     def _open(self, record: tfrecord.Record) -> None:
         found = event.parse(record.data)
-        if found.restarts and found.step > 0:
+        if found.restarts and found.step > 0 and tfrecord.intact([record])[0]:
             self._restart(found.step)
         for tag, value in event.values(found.summary):
             scalar = event.scalar(value)
             if scalar is not None:
-                self._put(tag, found.step, scalar, record)
+                self._put(tag, found.step, scalar)
             elif (arguments := event.arguments(tag, value)) and tfrecord.intact([record])[0]:
                 self._run.arguments.update(arguments)
 
-    def _put(self, tag: bytes, step: int, number: float, record: tfrecord.Record) -> None:
+    def _put(self, tag: bytes, step: int, number: float) -> None:
         name = self._name(tag)
         if name is not None:
-            self._records.append(record)
-            self._points.append((name, step, number))
-            if len(self._records) >= _BATCH:
-                self.flush()
+            self._points.append((len(self._records) - 1, name, step, number))
 
     def _name(self, tag: bytes) -> str | None:
         """What the tag is called among the run's metrics, None where it is not kept."""
@@ -127,18 +129,23 @@ class _Batch:
 
     def _restart(self, step: int) -> None:
         """A run restarted at `step` with purge: what it had logged from there on is forgotten."""
+        latest = self._records.pop()
         self.flush()
+        self._records.append(latest)
         for series in self._run.series.values():
             series.forget_from(step)
 
     def flush(self) -> None:
-        for whole, (name, step, number) in zip(tfrecord.intact(self._records), self._points, strict=True):
-            if whole:
+        """Hand over what is whole. Of a batch only the records with points in it are worth a checksum."""
+        held = sorted({index for index, *_ in self._points})
+        whole = dict(zip(held, tfrecord.intact([self._records[index] for index in held]), strict=True))
+        for index, name, step, number in self._points:
+            if whole[index]:
                 self._run.series[name].add(step, number)
-            else:
-                self.damaged += 1
+        self.damaged += len(whole) - sum(whole.values())
         self._records.clear()
         self._points.clear()
+        self._bytes = 0
 
 
 def _hand_up_arguments(runs: dict[Path, Found], metric: str) -> None:

@@ -10,20 +10,20 @@ from oneclock.logs.formats import database
 from oneclock.logs.source import Contents, Runs, Wanted, flat, number
 
 FORMAT = "Trackio database"
+_TABLES = {"metrics": {"run_name", "step", "metrics"}}
 
 
 def sniff(path: Path) -> bool:
-    return database.has(path, "metrics", {"run_name", "step", "metrics"})
+    return database.has(path, _TABLES)
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
     runs, bad = Runs(path), 0
-    # Earlier versions told runs apart by name alone.
-    run_id = "run_id" if database.has(path, "metrics", {"run_id"}) else "run_name"
-    with database.opened(path) as connection:
-        for key, name, step, text in connection.execute(
-            f"SELECT {run_id}, run_name, step, metrics FROM metrics ORDER BY rowid"
-        ):
+    with database.opened(path, _TABLES) as connection:
+        # Earlier versions told runs apart by name alone.
+        run_id = "run_id" if "run_id" in database.stored_columns(connection, "metrics") else "run_name"
+        query = f"SELECT {run_id}, run_name, step, metrics FROM metrics ORDER BY rowid"
+        for key, name, step, text in database.rows(connection, path, query):
             values, where = _object(text), number(step)
             if values is None or where is None:
                 bad += 1
@@ -32,8 +32,8 @@ def load(path: Path, wanted: Wanted) -> Contents:
             for metric, value in flat(values):
                 if (loss := number(value)) is not None:
                     run.add(metric, where, loss, wanted)
-        if database.has(path, "configs", {run_id, "config"}):
-            for key, text in connection.execute(f"SELECT {run_id}, config FROM configs"):
+        if {run_id, "config"} <= database.stored_columns(connection, "configs"):
+            for key, text in database.rows(connection, path, f"SELECT {run_id}, config FROM configs"):
                 if known := runs.known(key):
                     known.arguments |= dict(flat(_object(text) or {}))
     return Contents(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from oneclock import guards
 from oneclock.logs import names
-from oneclock.logs.formats import lines
 from oneclock.logs.formats.json_lines import gather
+from oneclock.logs.formats.json_stream import elements
 from oneclock.logs.source import Contents, Wanted
 
 FORMAT = "transformers trainer_state.json"
-_LARGEST = 2**27  # bytes; it is read whole, and a state of a million logged steps stays below
 _NAME = "trainer_state.json"
+_BESIDE = ("global_step", "max_steps", "num_train_epochs")
+_LOOKED_AT = 1000  # first entries that settle which key is the step
 
 
 def sniff(path: Path) -> bool:
     if path.is_dir():
         return bool(_states(path))
-    start = lines.head(path)
+    start = guards.head(path)
     return start.lstrip().startswith("{") and '"log_history"' in start
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    states = [(_state(file), file) for file in (_states(path) if path.is_dir() else [path])]
+    files = _states(path) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{path} holds no {_NAME}, nor a checkpoint with one")
+    states = [(_values(file), file) for file in files]
     state, file = max(states, key=lambda pair: _whole(pair[0].get("global_step")))
-    history = [entry for entry in state["log_history"] if isinstance(entry, dict)]
-    keys = dict.fromkeys(key for entry in history for key in entry)
-    source = gather(history, path, names.choose_step(keys, wanted.step, path), wanted, FORMAT)
+    keys = dict.fromkeys(key for entry in islice(_history(file), _LOOKED_AT) for key in entry)
+    source = gather(_history(file), path, names.choose_step(keys, wanted.step, path), wanted, FORMAT)
     source.steps = names.step_candidates(keys)
     done, planned = _whole(state.get("global_step")), _whole(state.get("max_steps"))
     for run in source.runs:
@@ -53,16 +58,22 @@ def _states(folder: Path) -> list[Path]:
     return [place for place in [folder / _NAME, *newest] if place.is_file()]
 
 
-def _state(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > _LARGEST:
-        raise ValueError(f"{path} has more than {_LARGEST // 2**20} MB; it is not a trainer's state")
-    try:
-        state = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not whole JSON ({error}); take an earlier checkpoint") from None
-    if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
+def _values(path: Path) -> dict[str, Any]:
+    """What stands beside the history, as far as it is of use."""
+    state, logged = {}, False
+    for element in elements(path):
+        if element.key in _BESIDE:
+            state[element.key] = element.value
+        logged = logged or element.key == "log_history"
+    if not logged:
         raise ValueError(f"{path} has no log_history; it is not a trainer's state")
     return state
+
+
+def _history(path: Path) -> Iterator[dict[str, Any]]:
+    for element in elements(path):
+        if element.key == "log_history" and isinstance(element.value, dict):
+            yield element.value
 
 
 def _whole(value: object) -> int:

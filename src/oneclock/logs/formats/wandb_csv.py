@@ -37,9 +37,9 @@ def load(path: Path, wanted: Wanted) -> Contents:
     runs = {index: Found(run) for index, (run, one) in curves.items() if one == metric}
     series = {index: run.keep(metric) for index, run in runs.items()}
     for cells in table.rows(table.columns):
-        where = float(table.counted) if step_at is None else table.number(cells[step_at])
+        where = float(table.counted) if step_at is None else table.number_in(str(step), cells[step_at])
         for index, points in series.items():
-            value = table.number(cells[index])
+            value = table.number_in(table.columns[index], cells[index])
             if where is not None and value is not None:
                 points.add(where, value)
     for run in runs.values():

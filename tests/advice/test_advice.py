@@ -1,17 +1,20 @@
 """Advice: the numbers are the rule's and the curve's own, and never surer than the data."""
 
+import html
+import io
 import json
 import math
 import random
-from dataclasses import asdict
+import sys
 
 import pytest
 
 from oneclock import rule
-from oneclock.advise.advice import advise
+from oneclock.advice import advise
+from oneclock.advice import words as words_of
 from oneclock.cli import main
 from oneclock.horizon import Curve, early_stop, effective_horizon
-from oneclock.logs import LoggedRun
+from oneclock.logs import Log, LoggedRun
 from oneclock.logs.arguments import Arguments
 from oneclock.study import records
 
@@ -31,7 +34,7 @@ def test_the_numbers_are_the_curves_and_the_rules():
     assert (advice.stop, advice.best) == (12_000, 10_000)
     assert early_stop(one.curve, 20_000).stop == advice.stop
     assert advice.t_es == effective_horizon({0.9: [one.curve]}, 20_000) == 10_000
-    assert advice.choice == rule.choose(12_000)
+    assert advice.beta == rule.beta_for(12_000) == advice.paper_beta
     assert advice.used is not None
     assert (advice.used.refreshes1, advice.used.refreshes2) == (1200, 12)
     assert (advice.used.memory1, advice.used.memory2) == (10, 1000)
@@ -67,13 +70,13 @@ def test_a_curve_still_improving_has_no_upper_end():
     assert any("at least 20,000" in doubt for doubt in advice.doubts)
     assert advice.next.startswith("Train longer")
     longer = advise([run([1 / (i + 1) for i in range(40)], max_steps=20_000)], next_steps=40_000)
-    assert longer.choice == rule.choose(40_000)
+    assert longer.beta == rule.beta_for(40_000)
     assert any("40,000 is not in this log" in doubt for doubt in longer.doubts)
 
 
 def test_a_longer_plan_does_not_lengthen_a_horizon_that_ended():
     assert advise([run(valley(), max_steps=20_000)], next_steps=50_000).horizon == 12_000
-    assert advise([run(valley(), max_steps=20_000)], next_steps=8_000).choice == rule.choose(8_000)
+    assert advise([run(valley(), max_steps=20_000)], next_steps=8_000).beta == rule.beta_for(8_000)
 
 
 def test_too_few_evaluations_and_a_patience_too_short():
@@ -88,17 +91,48 @@ def test_outside_the_evidence_it_says_so():
     assert any("extrapolates" in doubt for doubt in advice.doubts)
 
 
-def test_a_horizon_too_short_for_the_rule_is_no_clamp():
+def test_a_short_horizon_has_a_beta_and_the_papers_rule_stands_beside_it():
     advice = advise([run(valley(), every=10, max_steps=400)])
-    assert advice.choice is None
-    assert advice.stop == 240
-    assert "more than 1,000 useful steps" in advice.next
+    assert (advice.stop, advice.beta, advice.paper_beta) == (240, rule.beta_for(240), None)
+    assert "none: the paper's rule needs more than 1,000 steps" in str(advice)
+    assert "horizon=240" in advice.next
+    middle = advise([run(valley(), every=100, max_steps=4000)])
+    assert middle.paper_beta == rule.refresh_beta(2400) != middle.beta
+    assert f"{middle.paper_beta:.5g} by the paper's own rule (--rule paper)" in str(middle)
 
 
-def test_epochs_have_a_horizon_and_no_beta():
-    advice = advise([run(valley(), every=1, epochs=40)], unit="epochs")
-    assert (advice.stop, advice.choice, advice.used, advice.budget_from) == (24, None, None, "the log's arguments")
-    assert "--steps-per-epoch" in advice.next
+def test_rule_and_refreshes_are_the_persons():
+    one = run(valley(), every=100, max_steps=4000, lr=3e-4)
+    assert advise(one, rule="paper").beta == rule.refresh_beta(2400)
+    few = advise(one, refreshes=300)
+    assert few.beta == 1 - 300 / 2400
+    assert few.next == "Use BalancedAdamW(model.parameters(), lr=0.0003, beta=0.875), which is beta 0.875."
+    short = advise(run(valley(), every=10, max_steps=400), rule="paper")
+    assert short.beta is None
+    assert "leave --rule and --refreshes out" in short.doubts[0]
+    with pytest.raises(ValueError, match="not both"):
+        advise(one, rule="paper", refreshes=300)
+
+
+@pytest.mark.parametrize("unit", ["epochs", "tokens", "samples", "evaluations"])
+def test_what_are_not_steps_have_a_horizon_and_no_beta(unit):
+    one = run(valley(), every=1, epochs=40)
+    log = Log("log.csv", "CSV", "val_loss", ("val_loss",), unit, (unit,), unit, (one,), ())
+    advice = advise(log)
+    assert (advice.stop, advice.beta, advice.paper_beta, advice.used) == (24, None, None, None)
+    assert "add --" in advice.next
+    with pytest.raises(ValueError, match="count different things"):
+        advise([log, one])
+
+
+def test_it_shows_itself_in_a_notebook_and_printed():
+    log = Log("a<b>.csv", "CSV", "val_\x1b[2Jloss", ("val_loss",), "step", ("step",), "steps", (run(valley()),), ())
+    advice = advise(log, budget=20_000)
+    assert "a&lt;b&gt;.csv" in advice._repr_html_()
+    assert html.escape(advice.next) in advice._repr_html_()
+    for words in (str(advice), advice._repr_html_(), words_of.in_brief(advice)):
+        assert "\x1b" not in words
+        assert html.escape(advice.next) in words or advice.next in words
 
 
 def test_seeds_and_betas():
@@ -139,12 +173,12 @@ def printed(capsys, *arguments):
 def test_the_command_in_words_and_in_json(log, capsys):
     code, words, _ = printed(capsys, log)
     assert code in (0, None)
-    for part in ("12,000 steps", "best at 10,000", "0.91667", "0.9, the same from 7,199 to 12,802", "1,200 refreshes"):
+    for part in ("12,000 steps", "best at 10,000", "0.91667", "by the recommendation", "1,200 refreshes"):
         assert part in words
     code, text, _ = printed(capsys, log, "--json", "--next-steps", 9000)
     value = json.loads(text)
     assert code in (0, None)
-    assert value["choice"] == {**asdict(rule.choose(9000)), "notes": []}
+    assert (value["beta"], value["paper_beta"]) == (rule.beta_for(9000), rule.refresh_beta(9000))
     assert value["logs"][0]["format"] == "oneclock record"
     assert value["used"]["refreshes2"] == 600
 
@@ -160,3 +194,35 @@ def test_the_command_complains_in_one_line(tmp_path, capsys):
     ):
         code, out, error = printed(capsys, *arguments)
         assert (code, out, error.count("\n")) == (2, "", 1)
+
+
+def test_numbers_as_people_type_them(log, capsys):
+    texts = {
+        printed(capsys, log, "--budget", text, "--json")[1] for text in ("20000", "20k", "20,000", "2e4", "20_000")
+    }
+    assert len(texts) == 1
+    assert json.loads(texts.pop())["budget"] == 20_000
+    code, _, error = printed(capsys, log, "--budget", "20q")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "type it as 20000" in error
+
+
+def test_standard_input(log, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((log / "curve.jsonl").read_bytes())))
+    code, words, _ = printed(capsys, "-", "--budget", "20k")
+    assert code in (0, None)
+    assert words.startswith("log       standard input: JSON lines, val_loss over step")
+    assert "12,000 steps" in words
+
+
+def test_what_is_advised_can_be_typed(tmp_path, capsys):
+    """Every option that an answer names is one that the command has."""
+    (tmp_path / "epochs.csv").write_text("epoch,val_loss\n" + "".join(f"{i},{abs(i - 9)}\n" for i in range(20)))
+    with pytest.raises(SystemExit):
+        main(["advise", "--help"])
+    options = capsys.readouterr().out
+    for arguments in ([], ["--steps-per-epoch", "10"], ["--steps-per-epoch", "10", "--rule", "paper"]):
+        _, words, _ = printed(capsys, tmp_path / "epochs.csv", *arguments)
+        named = {word.strip(".,();:") for word in words.split() if word.startswith(("--", "(--"))}
+        assert named or "horizon=" in words
+        assert all(option.strip("()") in options for option in named)

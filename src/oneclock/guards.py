@@ -1,0 +1,162 @@
+"""What reading a stranger's file may cost: one set of bounds on memory, time and disk for every reader.
+
+A file is read only if it is a plain one, no further than it reached when it was opened, and never a line, a table or
+a document beyond the sizes below. What is shown of it has no control characters in it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+LONGEST_LINE = 2**20
+"""Characters a line may have; beyond it the file is not a log of lines."""
+
+LARGEST_WHOLE = 2**24
+"""Bytes of a file that is read whole."""
+
+MOST_COLUMNS = 10_000
+"""Columns a table may have."""
+
+MOST_COPIED = 2**31
+"""Bytes that standard input may put on disk."""
+
+COPY = "standard-input"
+"""What a copy of standard input is called."""
+
+_BLOCK = 2**18
+_SPELLED = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
+
+
+def plain_file(path: Path) -> Path:
+    """`path` itself if it is a file that has an end; ValueError for a pipe, a device or a socket, which may have none.
+
+    >>> plain_file(Path("/dev/zero"))
+    Traceback (most recent call last):
+    ValueError: /dev/zero is a device, not a file; save what it gives to a file first
+    """
+    mode = os.stat(path).st_mode
+    if stat.S_ISREG(mode):
+        return path
+    kinds = {stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket", stat.S_ISDIR: "a folder"}
+    kind = next((name for test, name in kinds.items() if test(mode)), "a device")
+    raise ValueError(f"{path} is {kind}, not a file; save what it gives to a file first")
+
+
+def lines(path: Path) -> Iterator[str]:
+    """Every line without its end, in UTF-8 or as its byte order mark says; bytes of no character become U+FFFD.
+
+    A file that grows meanwhile is read to where it ended at the start.
+    """
+    left = os.path.getsize(plain_file(path))
+    decoder = codecs.getincrementaldecoder(_encoding(path))(errors="replace")
+    rest, after_return = "", False
+    with open(path, "rb") as file:
+        while left > 0 and (block := file.read(min(_BLOCK, left))):
+            left -= len(block)
+            text = decoder.decode(block, final=left <= 0)
+            if after_return and text.startswith("\n"):
+                text = text[1:]
+            after_return = text.endswith("\r") if text else after_return
+            *whole, rest = (rest + text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+            yield from whole
+            if len(rest) > LONGEST_LINE:
+                raise ValueError(f"{path} has a line of more than {LONGEST_LINE:,} characters; it is not a log")
+    if rest:
+        yield rest
+
+
+def head(path: Path, size: int = 2**16) -> str:
+    """The start of the file as text, or nothing where it cannot be text."""
+    with open(plain_file(path), "rb") as file:
+        data = file.read(size)
+    encoding = _encoding(path)
+    if b"\0" in data and not encoding.startswith("utf-16"):
+        return ""
+    return data.decode(encoding, errors="replace")
+
+
+def ends_whole(path: Path) -> bool:
+    """Whether the last line is ended; one that is not may have been cut off."""
+    with open(path, "rb") as file:
+        file.seek(max(os.path.getsize(path) - 2, 0))
+        return any(byte in b"\n\r" for byte in file.read())
+
+
+def small_file(path: Path) -> Path:
+    """`path` itself if it is a file that may be read whole, ValueError where it is larger."""
+    if os.path.getsize(plain_file(path)) > LARGEST_WHOLE:
+        raise ValueError(
+            f"{path} has more than {LARGEST_WHOLE // 2**20} MB, and is read only whole; give a smaller one"
+        )
+    return path
+
+
+def plain_table(path: Path, delimiter: str) -> Path:
+    """`path` itself if it is a file of lines that a table reader can take: bounded lines, bounded columns.
+
+    It reads the file through once, a block at a time.
+    """
+    header = next(lines(path), "")
+    if (columns := header.count(delimiter) + 1) > MOST_COLUMNS:
+        raise ValueError(f"{path} has {columns:,} columns, more than {MOST_COLUMNS:,}; it is not a table of runs")
+    for _ in lines(path):
+        pass
+    return path
+
+
+@contextmanager
+def copied(stream: BinaryIO, most: int = MOST_COPIED) -> Iterator[Path]:
+    """What a stream holds as a file, which readers can look into twice; it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="oneclock-") as folder:
+        path, left = Path(folder) / COPY, most
+        with open(path, "wb") as file:
+            while block := stream.read(_BLOCK):
+                left -= len(block)
+                if left < 0:
+                    raise ValueError(f"standard input goes beyond {most:,} bytes; give the log as a file")
+                file.write(block)
+        yield path
+
+
+def printable(text: str) -> str:
+    r"""Text that does nothing to a terminal: control characters, and those that turn its direction, are spelled out.
+
+    >>> printable("val\x1b[2Jloss")
+    'val\\x1b[2Jloss'
+    """
+    return re.sub("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]", _spelled, text)
+
+
+def plain_cell(text: str) -> str:
+    """A word for a CSV file that no spreadsheet takes for a formula: one that would begin like it gets a quote first.
+
+    >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("-0.5"), plain_cell("resnet")
+    ("'=cmd|' /C calc'!A0", '-0.5', 'resnet')
+    """
+    if not text.startswith(_SPELLED):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def _encoding(path: Path) -> str:
+    with open(path, "rb") as file:
+        mark = file.read(4)
+    if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8-sig"

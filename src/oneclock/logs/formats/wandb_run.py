@@ -1,0 +1,141 @@
+"""W&B's own run file, `run-ID.wandb`, of runs online and offline, read without wandb: every point, none sampled.
+
+Field numbers are those of W&B's wandb_internal.proto.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from oneclock.logs import names
+from oneclock.logs.arguments import ARGUMENTS
+from oneclock.logs.formats import protobuf
+from oneclock.logs.formats.json_lines import gather
+from oneclock.logs.formats.protobuf import BYTES, FIXED64, VARINT
+from oneclock.logs.formats.wandb_records import Records, is_run_file
+from oneclock.logs.source import MOST_RUNS, Contents, Wanted
+
+FORMAT = "W&B run file"
+_HISTORY, _CONFIG, _RUN = 2, 5, 17  # fields of Record
+_RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
+_KEY, _NESTED, _INTEGER, _NUMBER, _JSON = 1, 2, 5, 6, 16  # fields of an item of a history or a config
+_LOOKED_AT = 1000  # first entries that settle which key is the step
+_MOST_ITEMS = 2**14
+
+
+def sniff(path: Path) -> bool:
+    return next(_files(path), None) is not None
+
+
+def load(path: Path, wanted: Wanted) -> Contents:
+    """One run's file or folder, or W&B's own folder with all of them: a run each."""
+    files = sorted({file.resolve() for file in islice(_files(path), 2 * MOST_RUNS)})
+    if len(files) > MOST_RUNS:
+        raise ValueError(f"{path} holds more than {MOST_RUNS} runs; name the folder of one")
+    sources = [_read(file, wanted) for file in files]
+    steps = sorted({str(source.step) for source in sources})
+    if not sources or len(steps) > 1:
+        found = f"its runs count {' and '.join(steps)}: read them one by one" if sources else "no run file of W&B's"
+        raise ValueError(f"{path}: {found}")
+    runs = [run for source in sources for run in source.runs]
+    warnings = [warning for source in sources for warning in source.warnings]
+    return Contents(FORMAT, runs, sources[0].step, sources[0].steps, warnings)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    patterns = ("*.wandb", "*run-*/run-*.wandb", "wandb/*run-*/run-*.wandb")
+    places = [path] if path.is_file() else (place for pattern in patterns for place in path.glob(pattern))
+    return (place for place in places if place.is_file() and is_run_file(place))
+
+
+def _read(file: Path, wanted: Wanted) -> Contents:
+    keys = sorted({key for entry in islice(_Run(file), _LOOKED_AT) for key in entry})
+    run = _Run(file)
+    source = gather(run, file, names.choose_step(keys, wanted.step, file), wanted, FORMAT)
+    source.steps = names.step_candidates(keys)
+    for found in source.runs:
+        found.name = run.name
+        found.arguments |= run.arguments
+    if source.step == "_step":
+        source.warnings.append("its steps are as W&B counts them: where the run gave none, calls to log, not steps")
+    source.warnings += [f"{file.name}: {warning}" for warning in run.warnings()]
+    return source
+
+
+class _Run:
+    """The history of a run file, an object for each call that logged; its name and arguments come along."""
+
+    def __init__(self, file: Path) -> None:
+        self._records, self._bad = Records(file), 0
+        self.name = file.stem
+        self.arguments: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for record in self._records:
+            yield from self._entries(record)
+
+    def _entries(self, record: bytes) -> Iterator[dict[str, Any]]:
+        try:
+            for number, kind, value in protobuf.fields(record):
+                if kind == BYTES and number == _HISTORY:
+                    yield _entry(value)
+                elif kind == BYTES and number == _RUN:
+                    self._begin(value)
+                elif kind == BYTES and number == _CONFIG:
+                    self._configure(value)
+        except ValueError:
+            self._bad += 1
+
+    def warnings(self) -> list[str]:
+        """What was left out, once the history is read."""
+        found = ["its last record is cut off: the run may still go on"] if self._records.torn else []
+        if lost := self._bad + self._records.damaged:
+            found.append(f"{lost:,} damaged places, and the records in them were left out")
+        return found
+
+    def _begin(self, run: bytes) -> None:
+        for number, kind, value in protobuf.fields(run):
+            if number in (_RUN_ID, _RUN_NAME) and kind == BYTES and value:
+                self.name = value.decode(errors="replace")[:200]
+            elif number == _RUN_CONFIG and kind == BYTES:
+                self._configure(value)
+
+    def _configure(self, config: bytes) -> None:
+        values = _values(item for item in protobuf.descend(config, (1,)))
+        self.arguments |= {key: value for key, value in values if key.lower() in ARGUMENTS}
+
+
+def _entry(history: bytes) -> dict[str, Any]:
+    """The numbers of one call, and its `_step`, W&B's count of calls where the run gives none of its own."""
+    steps = [number for step in protobuf.descend(history, (2,)) for field, _, number in protobuf.fields(step)]
+    return {**({"_step": steps[-1]} if steps else {}), **dict(_values(protobuf.descend(history, (1,))))}
+
+
+def _values(items: Iterator[bytes]) -> Iterator[tuple[str, Any]]:
+    for item in islice(items, _MOST_ITEMS):
+        name, nested, value = "", [], None
+        for number, kind, content in protobuf.fields(item):
+            if number == _KEY and kind == BYTES:
+                name = content.decode(errors="replace")
+            elif number == _NESTED and kind == BYTES:
+                nested.append(content.decode(errors="replace"))
+            elif number == _JSON and kind == BYTES:
+                value = _json(content)
+            elif number == _NUMBER and kind == FIXED64:
+                value = struct.unpack("<d", content)[0]
+            elif number == _INTEGER and kind == VARINT:
+                value = (content >> 1) ^ -(content & 1)
+        if value is not None:
+            yield name or "/".join(nested), value
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

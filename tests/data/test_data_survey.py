@@ -1,0 +1,77 @@
+"""`oneclock data check`: what is here, what would come from where, and what is wrong, with nothing changed."""
+
+import json
+
+import pytest
+from small_data import SETTINGS, small, write_jsonl, write_parquet
+
+from oneclock.cli import main
+from oneclock.data.survey import survey
+from oneclock.experiments import EXPERIMENTS, find
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(["data", "check", *map(str, arguments)])
+    return stopped.value.code or 0, capsys.readouterr().out
+
+
+def test_where_nothing_is_here_it_says_where_all_would_come_from(capsys, tmp_path):
+    code, out = run(capsys, "--data-dir", tmp_path)
+    assert code == 0
+    for name in EXPERIMENTS:
+        assert f"\n{name}\n" in f"\n{out}"
+    for origin in ("Skylion007/openwebtext or dvruette/openwebtext", "google-t5/t5-small", "ilee0022/Caltech-256"):
+        assert origin in out
+    assert "(about 305 GB), read only as far as the budget needs" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_as_printed_caltech_would_come_from_its_authors(tmp_path):
+    (part,) = survey(find("swint-caltech256-as-printed"), tmp_path)
+    assert part.origin.startswith("256_ObjectCategories.tar of data.caltech.edu")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_small_copy_is_here_and_too_small(name, tmp_path):
+    spec = small(name, tmp_path)
+    before = sorted(path for path in tmp_path.rglob("*") if "arrow" not in path.parts)
+    data, *others = survey(spec, tmp_path)
+    assert data.place is not None
+    assert data.place.startswith(str(tmp_path))
+    assert all(part.place for part in others if part.what.startswith("tokenizer"))
+    counted = [found for _, found, _ in data.counts]
+    assert len(counted) == (1 if name.startswith(("nanogpt-openwebtext", "t5")) else 2)
+    if spec.data.source not in ("c4", "slimpajama6b", "bookcorpus"):  # whose files do not say how many rows they have
+        assert "fetch all of it" in str(data.problem) or name == "swint-caltech256-as-printed"
+    assert sorted(path for path in tmp_path.rglob("*") if "arrow" not in path.parts) == before
+
+
+def test_the_command_fails_where_something_is_wrong(capsys, tmp_path):
+    small("nanogpt-wikitext103", tmp_path)
+    code, out = run(capsys, "nanogpt-wikitext103", "--data-dir", tmp_path)
+    assert code == 1
+    assert "rows: train 120 (1,801,350 expected), validation 30 (3,760 expected)" in out
+    assert "WRONG: wikitext103 has 120 of about 1,801,350 rows in its train split" in out
+    code, out = run(capsys, "nanogpt-wikitext103", "--data-dir", tmp_path, "--json")
+    assert code == 1
+    data, tokenizer = json.loads(out)["nanogpt-wikitext103"]
+    assert data["counts"][0] == ["train", 120, 1_801_350]
+    assert tokenizer["problem"] is None
+
+
+def test_a_missing_split_a_wrong_column_and_a_part_are_named(tmp_path):
+    spec = find("nanogpt-wikitext103")
+    small("nanogpt-wikitext103", tmp_path)
+    (tmp_path / "wikitext103" / "validation-00000-of-00001.parquet").unlink()
+    assert "wikitext103 has no validation split" in str(survey(spec, tmp_path)[0].problem)
+    write_parquet(tmp_path / "wikitext103" / "validation-00000-of-00001.parquet", ["a"])
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"words": ["a"]}), tmp_path / "wikitext103" / "train-00000-of-00001.parquet")
+    assert "no column 'text', only words" in str(survey(spec, tmp_path)[0].problem)
+    write_parquet(tmp_path / "openwebtext" / "plain_text" / "partial-train" / "0000.parquet", ["a"])
+    assert "holds only a part of the train split" in str(survey(find("nanogpt-openwebtext"), tmp_path)[0].problem)
+    write_jsonl(tmp_path / "wikitext103" / "train.jsonl", ["a"])
+    assert "more than one format" in str(survey(spec, tmp_path)[0].problem)

@@ -1,0 +1,67 @@
+"""A rehearsal: two real steps at an experiment's shape, without its data."""
+
+import json
+
+import pytest
+import torch
+from small_data import SETTINGS
+
+from oneclock.cli import main
+from oneclock.data.synthetic import SyntheticTask
+from oneclock.experiments import EXPERIMENTS, find, override
+from oneclock.training.rehearse import rehearse
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_makes_two_steps_without_data(name):
+    spec = override(find(name), SETTINGS[name])
+    found = rehearse(spec)
+    assert len(found.losses) == 2
+    assert all(0 < loss < 20 for loss in found.losses)
+    assert found.losses[0] != found.losses[1]
+    assert found.peak_bytes > 10 * found.parameters
+    assert found.seconds > 0
+    assert found.per_step == spec.batch_size * spec.accumulate * (spec.data.length if found.unit == "tokens" else 1)
+
+
+FULL = {
+    "nanogpt-wikitext103": (262_144, {"input_ids": (8, 256), "labels": (8, 256)}),
+    "nanogpt-openwebtext": (262_144, {"input_ids": (8, 256), "labels": (8, 256)}),
+    "llama60m-c4": (131_072, {"input_ids": (64, 256), "labels": (64, 256), "attention_mask": (64, 256)}),
+    "llama60m-slimpajama": (131_072, {"input_ids": (64, 256), "labels": (64, 256), "attention_mask": (64, 256)}),
+    "vitb16-cifar100": (128, {"images": (128, 3, 224, 224), "labels": (128,)}),
+    "vitb16-tinyimagenet": (128, {"images": (128, 3, 224, 224), "labels": (128,)}),
+    "resnet50-food101": (128, {"images": (128, 3, 224, 224), "labels": (128,)}),
+    "resnet50-imagenet100": (128, {"images": (128, 3, 224, 224), "labels": (128,)}),
+    "efficientnetb0-cars": (64, {"images": (64, 3, 224, 224), "labels": (64,)}),
+    "t5small-bookcorpus": (16_384, {"input_ids": (8, 232), "labels": (8, 52)}),
+    "swint-caltech256": (64, {"images": (64, 3, 224, 224), "labels": (64,)}),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_full_shape_is_the_experiments(name):
+    task = SyntheticTask(find(name))
+    per_step, shapes = FULL[name]
+    assert task.per_step == per_step
+    assert {key: tuple(value.shape) for key, value in task.batch(1, 0, 0).items()} == shapes
+
+
+def test_the_command_says_what_the_budget_would_need(capsys):
+    settings = [word for setting in SETTINGS["t5small-bookcorpus"] for word in ("--set", setting)]
+    for arguments in ([], ["--json"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(["experiments", "t5small-bookcorpus", "--rehearse", *settings, *arguments])
+        assert not stopped.value.code
+    text, _, rest = capsys.readouterr().out.partition("{")
+    assert "128 tokens in" in text
+    assert "6 steps, 768 tokens" in text
+    assert "GB at most" in text
+    assert json.loads("{" + rest)["unit"] == "tokens"
+
+
+def test_it_repeats_itself():
+    """The same rehearsal gives the same losses."""
+    spec = override(find("vitb16-cifar100"), SETTINGS["vitb16-cifar100"])
+    torch.manual_seed(5)
+    assert rehearse(spec).losses == rehearse(spec).losses
