@@ -79,7 +79,8 @@ def test_time_left_counts_the_workers_that_really_run():
 def test_the_last_run_is_not_shared_by_workers_that_have_nothing_to_do(tmp_path):
     plan = Plan(tmp_path, [Function("x", 10, "sweep_target.py:train")], Grid(betas=(0.5, 0.9), seeds=(1,)))
     with Claim.take(tmp_path) as claim:
-        driver = _Driver(plan, Where(), claim, Instant(), ())
+        engine = Instant()
+        driver = _Driver(plan, Where(), claim, engine, ())
         driver.submit()
-        driver.progress.end(driver.engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
+        driver.progress.end(engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
     assert driver.progress.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"
