@@ -270,3 +270,12 @@ def test_a_run_reads_nothing_and_writes_to_its_log(tmp_path):
         output = str(folder / "output.log")
         assert json.loads((folder / "files/places").read_text()) == {"0": os.devnull, "1": output, "2": output}
         assert (folder / "output.log").read_text() == "seen True b''\n"
+
+
+def test_where_no_process_can_be_forked_the_run_says_so_and_the_server_lives(tmp_path, monkeypatch):
+    code = "import os\ndef refuse(): raise BlockingIOError(11, 'no more processes')\nos.fork = refuse\n"
+    code += "from oneclock.sweep.server import serve; serve([])"
+    monkeypatch.setattr("oneclock.sweep.process.command", lambda _: [sys.executable, "-c", code])
+    study = run_sweep(f"{TARGET}:train", 60, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], jobs=1, retries=1, quiet=True)
+    reason = "its process could not be started: BlockingIOError: [Errno 11] no more processes (tried 2 times)"
+    assert [(row.state, row.reason) for row in study.rows()] == [("failed", reason)] * 2

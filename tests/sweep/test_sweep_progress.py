@@ -68,17 +68,19 @@ def test_one_more_run_costs_as_many_looks_at_files_after_ten_as_after_three_hund
 
 def test_time_left_counts_the_workers_that_really_run():
     done = [Row("a", 0.9, seed, "finished", 100, 100, seconds=60.0) for seed in (1, 2)]
-    assert Pace(done).left({"a": 3}, workers=2) == 90
+    assert Pace({"a": 100}, done).left({"a": 3}, workers=2) == 90
     running = Row("a", 0.5, 1, "running", 50, 100)
     assert time_left([*done, running], {"a": 1}, workers=1) == pytest.approx(30)
-    assert Pace().left({"a": 3}, workers=2) is None
-    assert Pace([Row("a", 0.9, 1, "failed", 5, 100, seconds=9.0)]).left({"a": 1}, workers=1) is None
+    assert Pace({"a": 100}).left({"a": 3}, workers=2) is None
+    failed = Row("a", 0.9, 1, "failed", 5, 100, seconds=9.0)
+    assert Pace({"a": 100}, [failed]).left({"a": 1}, workers=1) is None
 
 
 def test_the_last_run_is_not_shared_by_workers_that_have_nothing_to_do(tmp_path):
     plan = Plan(tmp_path, [Function("x", 10, "sweep_target.py:train")], Grid(betas=(0.5, 0.9), seeds=(1,)))
     with Claim.take(tmp_path) as claim:
-        driver = _Driver(plan, Where(), claim, Instant(), ())
+        engine = Instant()
+        driver = _Driver(plan, Where(), claim, engine, ())
         driver.submit()
-        driver.progress.end(driver.engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
+        driver.progress.end(engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
     assert driver.progress.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"

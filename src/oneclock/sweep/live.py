@@ -104,11 +104,11 @@ def time_left(rows: Sequence[Row], left: Mapping[str, int], workers: int) -> flo
     >>> time_left([done, Row("b", 0.9, 1, "waiting", 0, 50)], {"a": 4, "b": 2}, workers=2)
     150.0
     """
-    begun = dict.fromkeys(left, 0.0)
+    begun, budgets = dict.fromkeys(left, 0.0), dict.fromkeys(left, 0) | {row.experiment: row.budget for row in rows}
     for row in rows:
         if row.state == "running" and row.experiment in begun:
             begun[row.experiment] += row.step / row.budget
-    return Pace(rows).left({name: max(count - begun[name], 0.0) for name, count in left.items()}, workers)
+    return Pace(budgets, rows).left({name: max(count - begun[name], 0.0) for name, count in left.items()}, workers)
 
 
 def _bar(row: Row, width: int = 10) -> str:

@@ -16,8 +16,6 @@ from oneclock.sweep.cells import Cell, Step
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
 
-OVER = ("finished", "diverged", "failed")
-
 
 class Progress:
     """The runs of a sweep under way."""
@@ -25,8 +23,8 @@ class Progress:
     def __init__(self, plan: Plan) -> None:
         self.flying: dict[str, tuple[Target, Cell]] = {}
         self._plan = plan
-        self._over = [row for row in plan.rows() if row.state in OVER]
-        self._pace = Pace(self._over)
+        self._over = [plan.row(target, cell) for target in plan.targets for cell in plan.losses(target)]
+        self._pace = Pace({target.name: target.budget for target in plan.targets}, self._over)
         self._left: dict[str, int] = {}
 
     def plan(self, target: Target, step: Step) -> list[Cell]:
@@ -81,22 +79,22 @@ class _Took:
 
 
 class Pace:
-    """How long runs take, from those that finished.
+    """How long runs take, from those that finished; `budgets` are the steps of a run of each experiment.
 
-    >>> pace = Pace([Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)])
-    >>> pace.left({"a": 4}, workers=2)
-    120.0
+    >>> pace = Pace({"a": 100, "b": 50}, [Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)])
+    >>> pace.left({"a": 4}, workers=2), pace.left({"b": 4}, workers=2)
+    (120.0, 60.0)
     """
 
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
-        self._took: dict[str, _Took] = {}
+    def __init__(self, budgets: Mapping[str, int], rows: Iterable[Row] = ()) -> None:
+        self._took = {name: _Took(budget) for name, budget in budgets.items()}
         for row in rows:
             self.add(row)
 
     def add(self, row: Row) -> None:
-        """Count one more run; of one that has not finished, only its budget."""
-        took = self._took.setdefault(row.experiment, _Took(row.budget))
+        """Count one more run, if it finished."""
         if row.state == "finished" and row.seconds:
+            took = self._took[row.experiment]
             took.runs, took.seconds = took.runs + 1, took.seconds + row.seconds
 
     def left(self, left: Mapping[str, float], workers: int) -> float | None:
@@ -110,7 +108,7 @@ class Pace:
         pace = math.fsum(took.seconds for took in self._took.values()) / steps
         seconds = 0.0
         for name, count in left.items():
-            took = self._took.get(name, _Took(0))
+            took = self._took[name]
             seconds += count * (took.seconds / took.runs if took.runs else pace * took.budget)
         return seconds / max(workers, 1)
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from oneclock.sweep.family import LINUX, MARK, adopt_orphans, die_with_parent, family, send
-from oneclock.sweep.job import Job, Message, execute, told
+from oneclock.sweep.job import Job, Message, described, execute, told
 
 GRACE = 3.0
 """Seconds between a polite end and a hard one."""
@@ -112,7 +112,14 @@ class _Server:
         except (EOFError, OSError):
             connection.close()
             return
-        server, pid = os.getpid(), os.fork()
+        server = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no memory, or no more processes: the other runs go on
+            connection.send(("error", f"its process could not be started: {described(error)}"))
+            self.exits.append((connection, 1))
+            self.tell()
+            return
         if pid == 0:
             self.leave()
             _run(connection, request, server)
@@ -163,18 +170,22 @@ class _Server:
 
     def reap(self) -> bool:
         """Collect what has died; whether any of it was a run."""
-        found = False
+        before = len(self.exits)
         with suppress(ChildProcessError):
-            while (pid := (status := os.waitpid(-1, os.WNOHANG))[0]) != 0:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            while pid:
                 if pid in self.runs:
-                    found = True
-                    if not LINUX:  # here strays are seen; elsewhere its group is all there is to know
-                        send(pid, signal.SIGKILL)
-                    connection = self.runs.pop(pid)
-                    with suppress(KeyError):
-                        self.selector.unregister(connection)
-                    self.exits.append((connection, os.waitstatus_to_exitcode(status[1])))
-        return found
+                    self.exited(pid, os.waitstatus_to_exitcode(status))
+                pid, status = os.waitpid(-1, os.WNOHANG)
+        return len(self.exits) > before
+
+    def exited(self, pid: int, code: int) -> None:
+        if not LINUX:  # here strays are seen; elsewhere its group is all there is to know
+            send(pid, signal.SIGKILL)
+        connection = self.runs.pop(pid)
+        with suppress(KeyError):
+            self.selector.unregister(connection)
+        self.exits.append((connection, code))
 
     def tell(self) -> None:
         for connection, code in self.exits:
