@@ -184,6 +184,14 @@ def test_a_file_that_grows_is_read_to_where_it_ended(tmp_path):
     assert seen == 200_000
 
 
+def test_a_folder_of_very_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(guards, "MOST_FILES", 50)
+    for index in range(60):
+        (tmp_path / f"{index}.bin").write_bytes(b"")
+    with pytest.raises(ValueError, match="more than 50 files; name the folder of one run"):
+        logs.read_log(tmp_path)
+
+
 def test_standard_input_is_bounded():
     with open("/dev/zero", "rb") as endless, pytest.raises(ValueError, match="beyond 1,000,000 bytes"):  # noqa: SIM117
         with guards.copied(endless, most=10**6):
@@ -192,12 +200,16 @@ def test_standard_input_is_bounded():
 
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eloss"
+NO_CHARACTER = "\ud800"  # half of one, which JSON can name and no terminal can be sent
 
 
 @pytest.mark.parametrize("options", [[], ["--metric", "nothing"], ["--step", "nothing"], ["--json"]])
 def test_terminal_escapes_are_never_printed_raw(tmp_path, capsys, options):
     (tmp_path / "log.csv").write_text(f"step,val_{ESCAPES},{ESCAPES}\n" + "".join(f"{i},{i},x\n" for i in range(9)))
-    lines = [json.dumps({"step": i, f"val_{ESCAPES}": i, "run": ESCAPES, "optimizer": ESCAPES}) for i in range(9)]
+    lines = [
+        json.dumps({"step": i, f"val_{ESCAPES}{NO_CHARACTER}": i, "run": ESCAPES, "optimizer": ESCAPES})
+        for i in range(9)
+    ]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     (tmp_path / "odd").mkdir()
     for name in ("a", "b"):
