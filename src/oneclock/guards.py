@@ -25,6 +25,9 @@ LARGEST_WHOLE = 2**24
 MOST_COLUMNS = 10_000
 """Columns a table may have."""
 
+MOST_FILES = 100_000
+"""Files and folders that are looked at below one folder."""
+
 MOST_COPIED = 2**31
 """Bytes that standard input may put on disk."""
 
@@ -45,8 +48,9 @@ def plain_file(path: Path) -> Path:
     mode = os.stat(path).st_mode
     if stat.S_ISREG(mode):
         return path
-    kinds = {stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket", stat.S_ISDIR: "a folder"}
-    kind = next((name for test, name in kinds.items() if test(mode)), "a device")
+    if stat.S_ISDIR(mode):
+        raise ValueError(f"{path} is a folder, not a file; name the file in it")
+    kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
     raise ValueError(f"{path} is {kind}, not a file; save what it gives to a file first")
 
 
@@ -88,6 +92,16 @@ def ends_whole(path: Path) -> bool:
     with open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - 2, 0))
         return any(byte in b"\n\r" for byte in file.read())
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Every file below a folder; ValueError where there are too many for the folder of an experiment."""
+    seen = 0
+    for place, folders, names in os.walk(folder):
+        seen += len(folders) + len(names)
+        if seen > MOST_FILES:
+            raise ValueError(f"{folder} holds more than {MOST_FILES:,} files; name the folder of one run")
+        yield from (path for name in names if (path := Path(place, name)).is_file())
 
 
 def small_file(path: Path) -> Path:
@@ -132,7 +146,7 @@ def printable(text: str) -> str:
     >>> printable("val\x1b[2Jloss")
     'val\\x1b[2Jloss'
     """
-    return re.sub("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]", _spelled, text)
+    return re.sub("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", _spelled, text)
 
 
 def plain_cell(text: str) -> str:

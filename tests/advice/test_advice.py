@@ -106,7 +106,7 @@ def test_rule_and_refreshes_are_the_persons():
     assert advise(one, rule="paper").beta == rule.refresh_beta(2400)
     few = advise(one, refreshes=300)
     assert few.beta == 1 - 300 / 2400
-    assert few.next == "Use BalancedAdamW(model.parameters(), lr=0.0003, beta=0.875), which is beta 0.875."
+    assert few.next == "Use BalancedAdamW(model.parameters(), lr=0.0003, beta=0.875)."
     short = advise(run(valley(), every=10, max_steps=400), rule="paper")
     assert short.beta is None
     assert "leave --rule and --refreshes out" in short.doubts[0]

@@ -1,7 +1,7 @@
 """Logs in the forms people have them, each with the known curve in it: what writes them, and how they are read.
 
-What trainers print is written here in the form that their own source has it; `samples` holds what W&B and DVCLive
-wrote themselves, offline.
+What trainers print is written here in the form that their own source has it; `samples` holds what W&B (0.31.0) and
+DVCLive (3.49.1) wrote themselves, offline.
 """
 
 import json

@@ -145,10 +145,11 @@ def test_impossible_numbers(tmp_path, capsys, step, loss):
             assert bool(out) != bool(error)
 
 
-def test_pipes_devices_and_sockets_are_refused(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
+def test_pipes_devices_and_sockets_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a socket's own path must be short
+    os.mkfifo("pipe")
     server = socket.socket(socket.AF_UNIX)
-    server.bind(str(tmp_path / "socket"))
+    server.bind("socket")
     for path, kind in ((tmp_path / "pipe", "a pipe"), (tmp_path / "socket", "a socket"), ("/dev/zero", "a device")):
         with pytest.raises(ValueError, match=f"is {kind}, not a file"):
             logs.read_log(path)
@@ -184,20 +185,33 @@ def test_a_file_that_grows_is_read_to_where_it_ended(tmp_path):
     assert seen == 200_000
 
 
-def test_standard_input_is_bounded():
+def test_a_folder_of_very_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(guards, "MOST_FILES", 50)
+    for index in range(60):
+        (tmp_path / f"{index}.bin").write_bytes(b"")
+    with pytest.raises(ValueError, match="more than 50 files; name the folder of one run"):
+        logs.read_log(tmp_path)
+
+
+def test_standard_input_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with open("/dev/zero", "rb") as endless, pytest.raises(ValueError, match="beyond 1,000,000 bytes"):  # noqa: SIM117
         with guards.copied(endless, most=10**6):
             pass
-    assert not list(Path(tempfile.gettempdir()).glob("oneclock-*/standard-input"))
+    assert not list(tmp_path.iterdir())
 
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eloss"
+NO_CHARACTER = "\ud800"  # half of one, which JSON can name and no terminal can be sent
 
 
 @pytest.mark.parametrize("options", [[], ["--metric", "nothing"], ["--step", "nothing"], ["--json"]])
 def test_terminal_escapes_are_never_printed_raw(tmp_path, capsys, options):
     (tmp_path / "log.csv").write_text(f"step,val_{ESCAPES},{ESCAPES}\n" + "".join(f"{i},{i},x\n" for i in range(9)))
-    lines = [json.dumps({"step": i, f"val_{ESCAPES}": i, "run": ESCAPES, "optimizer": ESCAPES}) for i in range(9)]
+    lines = [
+        json.dumps({"step": i, f"val_{ESCAPES}{NO_CHARACTER}": i, "run": ESCAPES, "optimizer": ESCAPES})
+        for i in range(9)
+    ]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     (tmp_path / "odd").mkdir()
     for name in ("a", "b"):

@@ -186,7 +186,18 @@ def test_nothing_but_numpy_is_needed(tmp_path):
     """Every format is read where none of the packages that write them is installed."""
     path = tmp_path / "log.csv"
     path.write_text("step,val_loss\n100,2\n2000,1\n")
-    absent = ["torch", "pandas", "tensorboard", "mlflow", "trackio", "transformers", "lightning", "keras", "yaml"]
+    absent = [
+        "torch",
+        "pandas",
+        "tensorboard",
+        "mlflow",
+        "trackio",
+        "transformers",
+        "lightning",
+        "keras",
+        "yaml",
+        "wandb",
+    ]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent})); "
         f"from oneclock import logs; from oneclock.advice import advise; "

@@ -54,7 +54,7 @@ def next_sentence(advice: Advice, rule: Rule, next_steps: float | None) -> str:
         return _TO_STEPS[advice.unit]
     if advice.beta is None:
         return "Leave --rule and --refreshes out, and the recommendation gives a beta."
-    use = f"{_to_paste(advice, rule)}, which is beta {advice.beta:.5g}"
+    use = _to_paste(advice, rule)
     if next_steps is not None and advice.ran_out and next_steps > advice.stop:
         gained = f"beyond {plain(advice.stop)} this run gained nothing, so the other planned steps do not count"
         return f"Use {use}: {gained}."
@@ -80,8 +80,10 @@ def plain(value: float) -> str:
 
 def _to_paste(advice: Advice, rule: Rule) -> str:
     rate = "lr" if advice.lr is None else f"{advice.lr:g}"
-    memory = f"horizon={advice.horizon:_}" if rule == RECOMMENDED else f"beta={advice.beta:.5g}"
-    return f"BalancedAdamW(model.parameters(), lr={rate}, {memory})"
+    start = f"BalancedAdamW(model.parameters(), lr={rate}"
+    if rule != RECOMMENDED:
+        return f"{start}, beta={advice.beta:.5g})"
+    return f"{start}, horizon={advice.horizon:_}), which is beta {advice.beta:.5g}"
 
 
 def _rows(advice: Advice) -> list[tuple[str, str]]:

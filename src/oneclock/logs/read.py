@@ -133,10 +133,7 @@ def read_log(
     """
     rates = Rates(steps_per_epoch, tokens_per_step)
     path, wanted = Path(path), Wanted(metric, step, None if columns is None else tuple(columns))
-    try:
-        return read_as(plain_csv if columns is not None else _reader_of(path), path, wanted, rates)
-    except ValueError as error:
-        raise ValueError(printable(str(error))) from None
+    return read_as(plain_csv if columns is not None else _reader_of(path), path, wanted, rates)
 
 
 def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: float | None = None) -> Log:
@@ -163,12 +160,13 @@ def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: f
 
 
 def read_as(reader: Reader, path: Path, wanted: Wanted, rates: Rates | None = None) -> Log:
-    """Read the path as one format, whatever it looks like: curves, or one ValueError."""
+    """Read the path as one format, whatever it looks like: curves, or one ValueError, a plain line."""
     try:
-        source = reader.load(path, wanted)
+        return _log(path, reader.load(path, wanted), wanted.metric, rates or Rates())
+    except ValueError as error:
+        raise ValueError(printable(str(error))) from None
     except (csv.Error, sqlite3.Error, RecursionError, OverflowError) as error:
-        raise ValueError(f"{path} looks like {reader.FORMAT} but cannot be read: {error}") from None
-    return _log(path, source, wanted.metric, rates or Rates())
+        raise ValueError(printable(f"{path} looks like {reader.FORMAT} but cannot be read: {error}")) from None
 
 
 def read_curves(path: str | Path, metric: str | None = None, steps_per_epoch: float | None = None) -> list[Curve]:
@@ -187,7 +185,7 @@ def _reader_of(path: Path) -> Reader:
     for reader in FOLDERS if path.is_dir() else FILES:
         if reader.sniff(path):
             return reader
-    raise ValueError(f"{path} is no log that can be read; {seems(path)}")
+    raise ValueError(printable(f"{path} is no log that can be read; {seems(path)}"))
 
 
 def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.formats.plain_csv import read_table
 from oneclock.logs.formats.table import CsvTable
@@ -38,6 +39,6 @@ def _root(path: Path) -> Path:
 
 def _metrics(path: Path) -> Iterator[tuple[str, Path]]:
     folder = _root(path) / "plots" / "metrics"
-    for file in folder.rglob("*.tsv") if folder.is_dir() else ():
-        if file.is_file():
+    for file in guards.files(folder):
+        if file.suffix == ".tsv":
             yield file.relative_to(folder).with_suffix("").as_posix(), file

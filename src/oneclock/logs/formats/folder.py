@@ -9,7 +9,7 @@ from pathlib import Path
 from oneclock.logs.source import Contents, Reader, Wanted
 
 _MOST_FILES = 1000
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".db", ".sqlite")
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".out", ".db", ".sqlite")
 
 
 class Folder:

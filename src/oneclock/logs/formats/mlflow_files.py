@@ -58,8 +58,7 @@ def _runs(path: Path) -> Iterator[Path]:
 
 def _files(folder: Path) -> dict[str, Path]:
     """Name -> file; a name with a slash is a file in a folder."""
-    files = islice((place for place in folder.rglob("*") if place.is_file()), _MOST_FILES)
-    return {place.relative_to(folder).as_posix(): place for place in sorted(files)}
+    return {place.relative_to(folder).as_posix(): place for place in sorted(islice(guards.files(folder), _MOST_FILES))}
 
 
 def _name(folder: Path) -> str:

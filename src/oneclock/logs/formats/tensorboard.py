@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
+from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.formats import event, tfrecord
 from oneclock.logs.source import Contents, Found, Wanted
@@ -56,7 +57,7 @@ def _is_event_file(path: Path) -> bool:
 
 
 def _event_files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*tfevents*") if path.is_file() and _is_event_file(path))
+    return (path for path in guards.files(folder) if "tfevents" in path.name and _is_event_file(path))
 
 
 def _label(folder: Path, path: Path) -> str:
