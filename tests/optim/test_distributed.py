@@ -26,6 +26,6 @@ def test_two_processes_train_as_one(tmp_path):
         assert worker.returncode == 0, errors
         assert printed.splitlines() == [
             "DDP equals one process",
-            "FSDP equals one process",
-            "a distributed checkpoint continues bit for bit",
+            "FSDP equals one process, and a distributed checkpoint continues bit for bit",
+            "so does compact state",
         ]

@@ -125,10 +125,10 @@ def _stretch(
             d = -d
         if coupled != _ZERO:
             d = d + x * coupled
-        d = min(max(d, -_LARGEST), _LARGEST) + (d - d)
+        d = _within(d, _LARGEST) + (d - d)
         m = np.float32(ratio[i]) * unit * (s + eps) + d * a
         s = np.sqrt((s * s) * keep + (d * d) * a)
-        r = min(max(m / max(s + eps, _TINY), -_ONE), _ONE) + (m - m)
+        r = _within(m / max(s + eps, _TINY), _ONE)
         x = x * shrink - r * lr
         place = np.uint32(first + i)
         dither = np.uint32(np.uint32(place * _ELEMENT) + phase)
@@ -147,6 +147,13 @@ def _pointer(context: Any, address: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return types.voidptr(types.int64), cast
+
+
+@njit(inline="always")
+def _within(x: Any, bound: Any) -> Any:
+    """`x` cut to [-bound, bound]; NaN stays NaN, as `min` and `max` would not have it."""
+    x = -bound if x < -bound else x
+    return bound if x > bound else x
 
 
 def _wide(value: Any) -> Any:

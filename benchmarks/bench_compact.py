@@ -1,0 +1,107 @@
+"""A step with compact state against torch's AdamW (as people write it, foreach, fused) and, where installed, torchao's
+and bitsandbytes' 8-bit AdamW: time and bytes, as ratios.
+
+All contenders take turns within each round, in random order, so that a noisy machine disturbs them alike. Printed: the
+median over rounds of (time of compact / time of the other) with the quartiles; below 1, compact is faster. Bytes are
+those of the tensors that an optimizer keeps, per parameter. The traffic limit is what a step must at least move: 18
+bytes per parameter for compact state (parameter and state read and written, gradient read), 28 for full state.
+
+torchao and bitsandbytes are no dependencies of ours: install them in an environment of their own to see them here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from oneclock import BalancedAdamW
+
+WIDTH, LAYERS = 384, 6
+BLOCK = [(WIDTH,)] * 4 + [(WIDTH, 3 * WIDTH), (3 * WIDTH,), (WIDTH, WIDTH), (WIDTH,)]
+BLOCK += [(WIDTH, 4 * WIDTH), (4 * WIDTH,), (4 * WIDTH, WIDTH), (WIDTH,)]
+CASES: dict[str, tuple[list[tuple[int, ...]], int]] = {  # shapes, steps per turn
+    "two tensors of 16 M": ([(4096, 4096)] * 2, 1),
+    "nanoGPT, 30 M in 76": ([(50_304, WIDTH), (256, WIDTH), *BLOCK * LAYERS, (WIDTH,), (WIDTH,)], 1),
+    "a hundred of 64": ([(64,)] * 100, 50),
+}
+SETTINGS: dict[str, Any] = {"lr": 1e-4, "weight_decay": 0.1}
+TIED = {**SETTINGS, "betas": (0.95, 0.95)}
+
+
+def contenders() -> dict[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]]:
+    found: dict[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]] = {
+        "compact": lambda params: BalancedAdamW(params, beta=0.95, state="compact", **SETTINGS),
+        "full": lambda params: BalancedAdamW(params, beta=0.95, **SETTINGS),
+        "AdamW as written": lambda params: torch.optim.AdamW(params, **TIED),
+        "AdamW foreach": lambda params: torch.optim.AdamW(params, foreach=True, **TIED),
+        "AdamW fused": lambda params: torch.optim.AdamW(params, fused=True, **TIED),
+    }
+    if importlib.util.find_spec("torchao"):
+        from torchao.optim import AdamW8bit
+
+        found["torchao 8-bit"] = lambda params: AdamW8bit(params, **TIED)
+    if importlib.util.find_spec("bitsandbytes"):
+        import bitsandbytes
+
+        found["bitsandbytes 8-bit"] = lambda params: bitsandbytes.optim.AdamW8bit(params, **TIED)
+    return found
+
+
+def ready(make: Callable[..., torch.optim.Optimizer], shapes: list[tuple[int, ...]]) -> torch.optim.Optimizer:
+    torch.manual_seed(0)
+    params = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
+    for p in params:
+        p.grad = torch.randn_like(p)
+    optimizer = make(params)
+    optimizer.step()
+    return optimizer
+
+
+def turn(optimizer: torch.optim.Optimizer, steps: int) -> float:
+    start = time.perf_counter()
+    for _ in range(steps):
+        optimizer.step()
+    return time.perf_counter() - start
+
+
+def bytes_per_parameter(optimizer: torch.optim.Optimizer) -> float:
+    kept = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors_of(optimizer.state)}
+    return sum(kept.values()) / sum(p.numel() for group in optimizer.param_groups for p in group["params"])
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """All tensors kept in a state, those within tensor subclasses too."""
+    if isinstance(value, torch.Tensor):
+        inner = getattr(value, "__tensor_flatten__", None)
+        return [t for name in inner()[0] for t in tensors_of(getattr(value, name))] if inner else [value]
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [tensor for entry in values for tensor in tensors_of(entry)]
+
+
+def main(rounds: int = 30) -> None:
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {rounds} rounds; compact / other, by time")
+    print(f"traffic limit against full state: {18 / 28:.2f}")
+    for case, (shapes, steps) in CASES.items():
+        optimizers = {name: ready(make, shapes) for name, make in contenders().items()}
+        times: dict[str, list[float]] = {name: [] for name in optimizers}
+        for number in range(rounds + 2):
+            for name in random.sample(list(optimizers), len(optimizers)):
+                elapsed = turn(optimizers[name], steps)
+                if number >= 2:
+                    times[name].append(elapsed)
+        for name, optimizer in optimizers.items():
+            ratios = [own / other for own, other in zip(times["compact"], times[name], strict=True)]
+            low, middle, high = statistics.quantiles(ratios, n=4)
+            spread = "" if name == "compact" else f"{middle:6.2f}   [{low:.2f}, {high:.2f}]"
+            print(f"{case:<22}{name:<20}{bytes_per_parameter(optimizer):6.2f} bytes  {spread}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
