@@ -4,7 +4,11 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test check test-slow chaos bench gallery format clean
+# What `make pythons` tries, and the order that `make test-random` shuffles into.
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+SEED ?= $(shell date +%s)
+
+.PHONY: help demo test check test-slow test-random pythons oldest chaos bench gallery site release hooks format clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -43,8 +47,20 @@ check: .venv/dev  ## all but the tests
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .cache/site
 
+site: .venv/dev  ## the documentation, with its calculator, as plain files in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
 test-slow: .venv/dev .venv/browser  ## the proofs that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
+
+test-random: .venv/dev .venv/browser  ## the tests in a random order; SEED=N repeats one
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --random-order --random-order-seed=$(SEED)
+
+pythons: .venv/dev  ## the core's tests on each supported Python, with the newest packages it has
+	$(BIN)/python scripts/environments.py $(PYTHONS)
+
+oldest: .venv/dev  ## the core's tests with the oldest versions that pyproject.toml allows
+	$(BIN)/python scripts/environments.py oldest
 
 chaos: .venv/dev  ## a sweep killed twenty times, against one left alone
 	$(BIN)/python tests/sweep/chaos.py
@@ -59,9 +75,21 @@ bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 gallery: .venv/dev .venv/browser  ## the pictures of the docs and the reports of the studies, from committed data
 	$(BIN)/python scripts/gallery.py --page "$$(command -v chromium || command -v chromium-browser || command -v google-chrome)"
 
+release: .venv/dev  ## wheel and source archive: built, checked, tried in clean environments; nothing is uploaded
+	@git diff --quiet HEAD || (echo "commit first: a release is made of what is committed" && false)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	ONECLOCK_DIST=$(CURDIR)/dist $(BIN)/python -m pytest -m "slow or not slow" tests/packaging
+	@ls -l dist
+	@echo "nothing was uploaded; CONTRIBUTING.md says how"
+
+hooks: .venv/dev  ## check each commit before it is made, and types before a push
+	$(BIN)/pre-commit install
+
 format: .venv/dev  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove the environment and all caches
-	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .cache site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

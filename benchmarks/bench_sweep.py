@@ -78,9 +78,9 @@ def rows_of(way: str, out: Path) -> dict[tuple[float, int], tuple[float, float]]
         return {
             (beta, seed): (loss, seconds) for beta, seed, loss, seconds in json.loads((out / "rows.json").read_text())
         }
-    from oneclock.sweep import Study
+    from oneclock.study.folder import Study
 
-    rows = Study.read(out / "study").rows()
+    rows = Study.open(out / "study").rows()
     assert all(isinstance(row.beta, float) for row in rows)
     return {(row.beta, row.seed): (row.best_loss, row.seconds) for row in rows}
 

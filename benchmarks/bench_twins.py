@@ -209,6 +209,9 @@ def task_of(name: str) -> data.Task:
     return data.load(LAPTOP[name])
 
 
+BARRIER: Any  # set in each process of the pool
+
+
 def share_barrier(barrier: Any) -> None:
     global BARRIER  # noqa: PLW0603 - a process of a pool has no other place for it
     BARRIER = barrier

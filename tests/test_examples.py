@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -57,3 +59,21 @@ def test_the_example_runs(name, length, promised, tmp_path):
     assert done.returncode == 0, done.stderr
     for pattern in promised:
         assert re.search(pattern, done.stdout), done.stdout
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"):
+        (tmp_path / variable).mkdir()
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    notebook = nbformat.read(EXAMPLES / "first_ten_minutes.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "commit it without outputs"
+    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    said = "\n".join(str(output) for cell in notebook.cells for output in cell.get("outputs", []))
+    for promised in (
+        r"20,000 steps: beta 0\.9500, a memory of 20 steps",
+        r"validation loss",
+        r"EarlyStop\(",
+        r"0\.82217",
+    ):
+        assert re.search(promised, said), said

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 import torch
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -47,3 +49,11 @@ def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"\bmake ([a-z-]+)", README):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_every_extra_that_is_named_exists():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py"), *EXAMPLES.glob("*.py")]
+    for path in texts:
+        for names in re.findall(r"oneclock\[([a-z,]+)\]", path.read_text(encoding="utf-8")):
+            assert set(names.split(",")) <= set(extras), (path, names)

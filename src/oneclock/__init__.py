@@ -62,7 +62,12 @@ def __getattr__(name: str) -> Any:
         return version("oneclock")
     if name not in __all__:
         raise AttributeError(f"module 'oneclock' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME.get(name, "oneclock.rule")), name)
+    try:
+        value = getattr(importlib.import_module(_HOME.get(name, "oneclock.rule")), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"oneclock.{name} needs torch: pip install 'oneclock[torch]'") from error
     globals()[name] = value
     return value
 

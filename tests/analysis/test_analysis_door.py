@@ -95,11 +95,13 @@ def test_negative_losses_and_an_unknown_horizon_are_refused():
         analyse(read(unknown))
 
 
-def test_a_nan_loss_leaves_its_run_out_and_says_so():
+def test_a_run_without_a_finite_loss_counts_as_worse_than_any_other_and_says_so():
     analysis = analyse(read(changed(min_val_loss=[1.0, math.nan, 2.0, 2.2])), draws=10, repeats=5)
-    point = analysis.experiments[0].gaps[0]
-    assert (point.loss, point.seeds) == (1.0, 1)
-    assert "a: beta 0.9, seed 2 has no finite validation loss" in analysis.missing
+    experiment = analysis.experiments[0]
+    assert (experiment.gaps[0].loss, experiment.gaps[0].seeds) == (math.inf, 1)
+    assert (experiment.oracle_beta, experiment.best_beta) == (0.99, None)
+    assert experiment.best_word.startswith("one beta was swept")
+    assert any("beta 0.9, seed 2 has no finite validation loss" in sentence for sentence in analysis.missing)
 
 
 def test_a_beta_without_a_finite_loss_has_an_infinite_gap_that_a_rule_pays_for():
@@ -146,7 +148,7 @@ def test_unfinished_failed_and_diverged_records(tmp_path):
     assert any("beta 0.99, seed 1 is not finished" in sentence for sentence in study.missing)
     assert any("failed (out of memory)" in sentence for sentence in study.missing)
     gaps = {point.beta: point.gap for point in analyse(study, draws=10, repeats=5).experiments[0].gaps}
-    assert gaps == {0.0: math.inf, 0.9: 0.0, 0.999: 1.5}
+    assert gaps == {0.0: math.inf, 0.9: 0.0, 0.999: math.inf}
 
 
 def test_an_empty_study_is_refused(tmp_path):

@@ -27,13 +27,7 @@ def write_run(
 ) -> records.Run:
     """One run whose loss is lowest for a beta near `best` and turns up after two thirds of the budget."""
     identity = records.Identity(experiment, beta, seed, budget, split)
-    run = records.Run(study / "runs" / identity.folder, identity, ENVIRONMENT)
-    run.path.mkdir(parents=True)
-    header = {"experiment": experiment, "beta": beta, "seed": seed, "budget": budget, "split": split, "spec": {}}
-    records.write_json(
-        run.path / "run.json",
-        {"schema": records.SCHEMA, **header, "hash": identity.hash, "environment": ENVIRONMENT},
-    )
+    run = records.Run.start(study / "runs" / identity.folder, identity, ENVIRONMENT)
     noise = random.Random(f"{experiment} {beta} {seed}")
     tied = beta if isinstance(beta, float) else beta[1]
     distance = math.log10((1 - tied) / (1 - best))

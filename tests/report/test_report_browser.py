@@ -1,13 +1,12 @@
 """The page in a real Chromium, opened from disk with the network off."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from report_opened import ARTIFACTS, Opened
+from opened_page import ARTIFACTS, Opened
 from report_studies import SCRIPT, write_study
 
 from oneclock.report import folder
@@ -23,19 +22,6 @@ def report(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the small study, its title hostile too."""
     hostile = replace(subject, title=SCRIPT, notes=(f'"><img src=x onerror=alert(1)> {SCRIPT}',))
     return folder.write(hostile, tmp_path_factory.mktemp("page"), f"oneclock report '{SCRIPT}'", formats=())
-
-
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[Open]:
-    opened: list[Opened] = []
-
-    def open_it(path: Path, **settings: Any) -> Opened:
-        opened.append(Opened(browser, path, **settings))
-        return opened[-1]
-
-    yield open_it
-    for one in opened:
-        one.close()
 
 
 def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -> None:
@@ -157,8 +143,7 @@ def test_fits_the_screen(open_page: Open, report: Path, device: str, width: int,
         }).map((node) => node.textContent)"""
     )
     assert cut == []
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    opened.page.screenshot(path=ARTIFACTS / f"{device}-{scheme}.png", full_page=True)
+    opened.page.screenshot(path=ARTIFACTS / "report" / f"{device}-{scheme}.png", full_page=True)
 
 
 def test_big_study_is_small_and_quick(open_page: Open, tmp_path: Path) -> None:

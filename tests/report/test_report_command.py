@@ -96,7 +96,7 @@ def test_horizon_too_short_for_the_rule_is_said(tmp_path: Path) -> None:
     for beta in GRID[2:6]:
         write_run(tmp_path / "study", "short", beta, 1, budget=500)
     text = page_of(tmp_path / "study", tmp_path / "out")
-    assert "too few for the rule" in text
+    assert "The paper&#39;s rule for 500 steps: no beta." in text
     assert "the rule needs more than 1000" in text
 
 

@@ -10,7 +10,7 @@ from oneclock.report.folder import tables_of
 from oneclock.report.series import series_figure
 from oneclock.rule import CALIBRATED, SHORT_REFRESHES
 from oneclock.study import records
-from oneclock.sweep import Study
+from oneclock.sweep import Plan
 
 STUDIES = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
 
@@ -25,8 +25,8 @@ def test_there_are_studies():
 
 
 def test_none_failed_and_none_is_left(study):
-    found = Study.read(study)
-    assert not found.failed()
+    found = Plan.read(study)
+    assert not found.study.failed()
     assert all(not found.step(target).runs for target in found.targets)
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import signal
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -110,6 +111,21 @@ def meets_a_full_disk(run):
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     run.log(40, val_loss=2.0)
+
+
+def fills_the_disk(beta, seed, run):
+    """Trains; the first time that half of it is done, something else takes all the room there is."""
+    plain, fill = run.log, Path(os.environ["FILL"])
+
+    def log(step, **losses):
+        if step == 40 and not fill.with_suffix(".once").exists():
+            fill.with_suffix(".once").touch()
+            with suppress(OSError):
+                fill.write_bytes(bytes(300_000))
+        plain(step, **losses)
+
+    run.log = log
+    train(beta, seed, run)
 
 
 def dies_once(run):

@@ -1,15 +1,18 @@
 """What befalls runs, with real processes: each ends as a clear status and the rest complete."""
 
+import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from oneclock.sweep import Study, run_sweep
+from oneclock.study.folder import Study
+from oneclock.sweep import Plan, run_sweep
 
 HERE = Path(__file__).parent
 TARGET = f"{HERE}/sweep_target.py"
@@ -31,6 +34,7 @@ def test_every_trouble_ends_as_a_clear_status(tmp_path):
     }  # fmt: skip
     assert rows[0.1].reason == "KeyError: 'no such layer' (tried 2 times)"
     assert "longer than 10 seconds" in rows[0.2].reason
+    assert rows[0.2].seconds >= 10
     assert "nan at step 40" in rows[0.3].reason
     assert "exit code 1" in rows[0.4].reason
     assert "segmentation fault" in rows[0.5].reason
@@ -42,7 +46,7 @@ def test_every_trouble_ends_as_a_clear_status(tmp_path):
 
     # failed runs are final until asked for again; then they are tried again, and the others are left alone
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("study/runs/*/*/result.json")}
-    assert Study.read(study.path).forget_failed() == 6
+    assert Study.open(study.path).forget_failed() == 6
     again = run_sweep(
         f"{TARGET}:train", 100, tmp_path / "other", name="x", betas=[0.9], seeds=[1], in_process=True, quiet=True
     )
@@ -74,34 +78,100 @@ def test_a_torn_record_is_set_aside_and_run_anew(tmp_path, torn, capfd):
     whole = sweep().rows()
     path = tmp_path / "s" / "runs" / "sweep_target.train" / "beta-0.9-seed-1" / torn
     path.write_bytes(path.read_bytes()[:30].replace(b"\n", b" ") + b"\n")
-    assert [row.state for row in Study.read(tmp_path / "s").rows()] == (
-        ["finished", "finished"] if torn == "curve.jsonl" else ["finished", "torn"]
-    )
+    assert sorted(row.state for row in Study.open(tmp_path / "s").rows()) == ["finished", "torn"]
     assert [(row.state, row.best_loss) for row in sweep().rows()] == [(row.state, row.best_loss) for row in whole]
     assert "set aside" in capfd.readouterr().err
     assert (tmp_path / "s" / "torn" / "sweep_target.train" / "beta-0.9-seed-1" / torn).exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="mounting a small disk needs root")
-def test_a_full_disk_is_told_and_the_sweep_goes_on_once_there_is_room(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=False).returncode:
-        pytest.skip("this machine does not let us mount")
-    try:
-        line = [sys.executable, "-m", "oneclock", "sweep", f"{TARGET}:train", "--budget", "60", "--out", disk / "s"]
-        line += ["--betas", "0.5,0.9", "--seeds", "1", "--jobs", "1", "--retries", "0"]
-        (disk / "fill").write_bytes(b"x" * 200_000)
-        full = subprocess.run(line, capture_output=True, text=True, check=False)
-        assert full.returncode in (1, 2), full.stderr
-        assert "No space left" in full.stdout + full.stderr
-        (disk / "fill").unlink()
-        subprocess.run([sys.executable, "-m", "oneclock", "retry", disk / "s", "--failed"], check=False)
-        then = subprocess.run(line, capture_output=True, text=True, check=False)
-        assert then.returncode == 0, then.stdout + then.stderr
-        assert [row.state for row in Study.read(disk / "s").rows()] == ["finished", "finished"]
-    finally:
-        subprocess.run(["umount", disk], check=True)
+@pytest.fixture
+def disk(tmp_path):
+    """A real disk of 256 kB, and how to mount it anew."""
+    path = tmp_path / "disk"
+    path.mkdir()
+
+    def mount(options):
+        return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=False).returncode == 0
+
+    if os.geteuid() != 0 or not shutil.which("mount") or not mount("size=256k"):
+        pytest.skip("this machine does not let us mount a small disk")
+    yield path, mount
+    subprocess.run(["umount", path], check=True)
+
+
+def sweep_of(study, *more, function="train"):
+    line = [sys.executable, "-m", "oneclock", "sweep", f"{TARGET}:{function}", "--name", "x", "--budget", "60"]
+    return [*line, "--out", study, "--betas", "0.5,0.9", "--seeds", "1", "--retries", "0", *(more or ["--jobs", "1"])]
+
+
+def refused(line, words, **more):
+    """The sweep ends with one line, and no traceback."""
+    done = subprocess.run(line, capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("oneclock: ")] != []
+    assert "--in-process" in line or done.stderr.count("\n") == 1
+
+
+def goes_on(line, study, tmp_path):
+    """The same command ends well, with the losses of a sweep that met no trouble."""
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    whole = run_sweep(
+        f"{TARGET}:train", 60, tmp_path / "whole", betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True
+    )
+    found = [(row.state, row.best_loss) for row in Study.open(study).rows()]
+    assert found == [(row.state, row.best_loss) for row in whole.rows()]
+
+
+def test_a_disk_that_is_full_stops_the_sweep_and_it_goes_on_once_there_is_room(disk, tmp_path):
+    path, _ = disk
+    with suppress(OSError):
+        (path / "fill").write_bytes(b"x" * 300_000)
+    refused(sweep_of(path / "s"), "No space left")
+    (path / "fill").unlink()
+    goes_on(sweep_of(path / "s"), path / "s", tmp_path)
+
+
+@pytest.mark.parametrize("more", [["--jobs", "2"], ["--in-process"]])
+def test_a_disk_that_fills_up_stops_the_sweep_and_it_goes_on_once_there_is_room(disk, more, tmp_path, monkeypatch):
+    path, _ = disk
+    monkeypatch.setenv("FILL", str(path / "fill"))
+    line = sweep_of(path / "s", *more, function="fills_the_disk")
+    refused(line, "the disk takes nothing more (OSError: [Errno 28] No space left")
+    assert "failed" not in [row.state for row in Study.open(path / "s").rows()]
+    assert not list(path.glob("s/claim-*"))
+    (path / "fill").unlink()
+    goes_on(line, path / "s", tmp_path)
+
+
+def test_a_disk_that_may_only_be_read_stops_the_sweep_and_shows_its_status(disk, tmp_path):
+    path, mount = disk
+    values = {"name": "x", "betas": [0.5], "seeds": [1], "in_process": True, "quiet": True}
+    run_sweep(f"{TARGET}:train", 60, path / "s", **values)
+    (path / "s" / "claim-1.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "born": "0"}))
+    os.utime(path / "s" / "claim-1.json", (0, 0))
+    assert mount("remount,ro")
+    refused(sweep_of(path / "s", "--extend"), "Read-only file system")
+    told = subprocess.run([sys.executable, "-m", "oneclock", "status", path / "s"], capture_output=True, text=True)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert mount("remount,rw")
+    goes_on(sweep_of(path / "s", "--extend"), path / "s", tmp_path)
+
+
+def as_anyone():
+    """Before a program starts: it shall not override permissions, as root else would."""
+    ctypes.CDLL(None).prctl(24, 1)  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets root be refused")
+def test_a_folder_that_may_not_be_written_stops_the_sweep(tmp_path):
+    values = {"name": "x", "betas": [0.5], "seeds": [1], "in_process": True, "quiet": True}
+    run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
+    (tmp_path / "s" / "runs" / "x").chmod(0o555)
+    refused(sweep_of(tmp_path / "s", "--extend"), "the disk takes nothing more (PermissionError", preexec_fn=as_anyone)
+    (tmp_path / "s" / "runs" / "x").chmod(0o755)
+    goes_on(sweep_of(tmp_path / "s", "--extend"), tmp_path / "s", tmp_path)
 
 
 def test_a_study_is_extended_and_keeps_its_runs(tmp_path):
@@ -118,9 +188,10 @@ def test_a_study_is_extended_and_keeps_its_runs(tmp_path):
         (beta, seed) for beta in (0.5, 0.9, 0.99) for seed in (1, 2)
     ]
     assert {path: path.read_bytes() for path in before} == before
-    assert Study.read(tmp_path / "s").described == wider.described
-    with pytest.raises(ValueError, match=r"extending adds to it, and this would leave out beta 0.99, seed 2$"):
-        sweep([0.5, 0.9], [1], extend=True)
+    assert Plan.read(tmp_path / "s").described["protocol"]["betas"] == [0.5, 0.9, 0.99]
+    narrower = sweep([0.5, 0.9], [1], protocol="grid", extend=True)  # what is there stays part of the study
+    assert len(narrower.rows()) == 6
+    assert Plan.read(tmp_path / "s").described["protocol"]["seeds"] == [1, 2]
     with pytest.raises(ValueError, match="the same settings to continue it, or another folder"):
         sweep([0.5, 0.9], [1])
 

@@ -7,14 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneclock import rule
-from oneclock.sweep.protocol import Adaptive, Cell, Grid, Paper, as_data, choice, next_step, protocol_from, settled
+from oneclock.study.best import best_beta
+from oneclock.sweep.adaptive import settled
+from oneclock.sweep.protocol import Adaptive, Grid, Paper, as_data, joined, next_step, protocol_from
 
 protocols = st.one_of(
     st.builds(Paper, second=st.sampled_from(["top_k", "window"]), keep=st.integers(1, 13)),
     st.builds(Grid, betas=st.sampled_from([rule.GRID, (0.5,), (0.9, 0.99)])),
-    st.builds(Adaptive, max_runs=st.integers(1, 39), seeds=st.sampled_from([(1,), (1, 2), (1, 2, 3, 4)])),
+    st.builds(
+        Adaptive,
+        max_runs=st.integers(1, 39),
+        seeds=st.sampled_from([(1,), (1, 2), (1, 2, 3, 4)]),
+        rates=st.sampled_from([(), (0.5, 1.0, 2.0)]),
+        arms=st.sampled_from([(), ((0.9, 0.999),)]),
+    ),
 )
 some_loss = st.one_of(st.floats(1, 3), st.just(math.inf), st.just(math.nan))
+
+
+def best(losses):
+    return best_beta((cell.beta, cell.seed, loss) for cell, loss in losses.items() if isinstance(cell.beta, float)).beta
 
 
 def played(protocol, loss_of, budget=20_000, order=lambda runs: runs[0]):
@@ -62,14 +74,14 @@ def test_a_beta_without_a_finite_loss_gets_no_more_seeds():
 
 def test_adaptive_climbs_to_the_best_and_stops_once_it_is_clear():
     losses, reason = played(Adaptive(), bowl)
-    assert choice(losses) == rule.GRID[5]
+    assert best(losses) == rule.GRID[5]
     assert len(losses) == 6
     assert "would not change" in reason
 
 
 def test_adaptive_climbs_from_afar():
     losses, _ = played(Adaptive(max_runs=20), bowl, budget=1_000_000)
-    assert choice(losses) == rule.GRID[5]
+    assert best(losses) == rule.GRID[5]
     assert {cell.beta for cell in losses} == set(rule.GRID[4:13])
 
 
@@ -89,7 +101,7 @@ def test_arms_come_beside_the_sweep():
     arms = ((0.9, 0.999), (0.9, 0.95))
     losses, _ = played(Paper(arms=arms), lambda cell: 0.5 if isinstance(cell.beta, tuple) else bowl(cell))
     assert len(losses) == 23 + 6
-    assert choice(losses) == rule.GRID[5]
+    assert best(losses) == rule.GRID[5]
     adaptive, _ = played(Adaptive(arms=arms), lambda cell: 0.5 if isinstance(cell.beta, tuple) else bowl(cell))
     assert len(adaptive) == 6 + 6
 
@@ -110,7 +122,7 @@ def test_the_table_does_not_depend_on_the_order_in_which_runs_end(protocol, data
     assert set(first) == set(other)
     assert reason == same
     if isinstance(protocol, Adaptive):
-        assert len(first) <= protocol.max_runs
+        assert sum(isinstance(cell.beta, float) for cell in first) <= protocol.max_runs
     if isinstance(protocol, Paper) and protocol.second == "top_k":
         assert len(first) <= 13 + 2 * protocol.keep
     assert protocol_from(**as_data(protocol)) == protocol
@@ -127,6 +139,7 @@ def test_a_lead_within_the_noise_is_not_settled():
     [
         ("random", {}, "no protocol"),
         ("grid", {"max_runs": 3}, "has no max_runs"),
+        ("grid", {"rates": (0.0, 1.0)}, "rates are finite numbers above 0"),
         ("paper", {"betas": (1.0,)}, "beta must be"),
         ("paper", {"betas": ()}, "at least one"),
         ("paper", {"seeds": (1, 1)}, "twice"),
@@ -140,6 +153,18 @@ def test_bad_values_are_refused(kind, values, complaint):
         protocol_from(kind, **values)
 
 
-def test_choice_compares_equals():
-    assert choice({Cell(0.9, 1): math.nan}) is None
-    assert choice({Cell(0.9, 1): 1.0, Cell(0.5, 1): 0.9, Cell(0.5, 2): math.inf}) == 0.9
+def test_what_is_added_to_a_study_joins_what_it_had():
+    before = as_data(Grid(betas=(0.9, 0.99), seeds=(1,), arms=((0.9, 0.999),)))
+    assert joined(before, Grid(betas=(0.992,))) == Grid((0.9, 0.99, 0.992), (1,), ((0.9, 0.999),))
+    assert joined(before, Grid(seeds=(2,), rates=(0.5,))) == Grid((0.9, 0.99), (1, 2), ((0.9, 0.999),), (0.5,))
+
+
+def test_rates_cross_the_betas_and_the_arms():
+    losses, _ = played(Grid(betas=(0.5, 0.9), seeds=(1, 2), arms=((0.9, 0.999),), rates=(0.3, 1.0)), lambda cell: 1.0)
+    assert len(losses) == (2 + 1) * 2 * 2
+    assert {cell.rate for cell in losses} == {0.3, 1.0}
+
+
+def test_seeds_nobody_chose_are_left_open():
+    assert "seeds" not in as_data(Paper())
+    assert len(next_step(Grid(), {}, 100).runs) == 39

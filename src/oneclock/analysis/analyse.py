@@ -18,8 +18,10 @@ from oneclock.analysis.bootstrap import DRAWS, resample
 from oneclock.analysis.horizons import budget_of, horizons_of
 from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
+from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
 from oneclock.rule import REFRESHES, Fixed, Power, Refresh, Rule
+from oneclock.study.best import at_best_rates
 from oneclock.study.losses import losses_of, relative_gaps
 from oneclock.study.sweeps import Sweep, Sweeps
 
@@ -47,13 +49,14 @@ def analyse(
     >>> [(e.oracle_beta, e.selected_beta) for e in analysis.experiments], analysis.summary.refresh.all.max.value
     ([(0.9, 0.9), (0.9, 0.9)], 0.0)
     """
-    sweeps = study.sweeps
+    sweeps = [at_best_rates(sweep) for sweep in study.sweeps]
     horizons = [horizons_of(sweep) for sweep in sweeps]
     ground = ground_of(sweeps, horizons, draws, seed)
     rule = Refresh(refreshes)
     names, splits = [sweep.name for sweep in sweeps], [sweep.split for sweep in sweeps]
     intervals = stress.stability(ground, rule, names, splits)
-    experiments = experiment_results(sweeps, horizons, ground, rule, intervals, seed)
+    surfaces = [surface_of(sweep, seed=seed) for sweep in study.sweeps]
+    experiments = experiment_results(sweeps, horizons, surfaces, ground, rule, intervals, seed)
     robustness = Robustness(
         stability=intervals,
         mean_width=stress.mean_width(intervals),
@@ -74,7 +77,7 @@ def analyse(
         calibration=calibration,
         robustness=robustness,
         arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps], rules),
-        series=series_of(sweeps, horizons, seed=seed),
+        series=series_of(study.sweeps, horizons, seed=seed),
         missing=(
             *study.missing,
             *verdict.missing_everywhere(experiments),

@@ -11,8 +11,9 @@ import numpy as np
 from oneclock.analysis.bootstrap import Resamples, basic_interval, joined
 from oneclock.analysis.picks import at, picks
 from oneclock.analysis.risk import figures, within
-from oneclock.analysis.values import Comparison, Estimate, HorizonSource, Interval, Risk, RuleRow
+from oneclock.analysis.values import Comparison, Estimate, HorizonSource, Risk, RuleRow
 from oneclock.rule import Fixed, Rule
+from oneclock.study.best import Interval
 from oneclock.study.losses import Losses
 
 FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")

@@ -20,7 +20,8 @@ import numpy as np
 
 from oneclock.analysis.picks import at
 from oneclock.analysis.risk import central
-from oneclock.analysis.values import Interval, NoiseFloor
+from oneclock.analysis.values import NoiseFloor
+from oneclock.study.best import Interval
 from oneclock.study.losses import Losses
 
 DRAWS = 1000

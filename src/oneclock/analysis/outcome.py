@@ -17,13 +17,15 @@ from oneclock.analysis.values import (
     BetaPoint,
     ExperimentResult,
     Horizons,
-    Interval,
+    RuleCost,
     SeedRun,
     Stability,
+    Surface,
     TimeToTarget,
 )
 from oneclock.horizon import early_stop
-from oneclock.rule import Refresh
+from oneclock.rule import RECOMMENDED, Refresh, Rule, nearest_beta
+from oneclock.study.best import Interval, best_of_sweep
 from oneclock.study.losses import TARGET, error_bars, losses_of, relative_gaps, time_to_target
 from oneclock.study.sweeps import Sweep, Trial
 
@@ -31,6 +33,7 @@ from oneclock.study.sweeps import Sweep, Trial
 def experiment_results(
     sweeps: Sequence[Sweep],
     horizons: Sequence[Horizons],
+    surfaces: Sequence[Surface | None],
     ground: Ground,
     rule: Refresh,
     stability: Sequence[Stability],
@@ -45,7 +48,7 @@ def experiment_results(
     results = []
     for row, (sweep, horizon) in enumerate(zip(sweeps, horizons, strict=True)):
         points = _points(sweep, row, ground, intervals[row])
-        oracle = points[int(ground.losses.oracle[row])]
+        oracle, best = points[int(ground.losses.oracle[row])], best_of_sweep(sweep)
         chosen = stable.get(sweep.name)
         none = () if chosen else (f"{sweep.name}: {rule.name} has no beta for a horizon of {horizon.used:g} steps",)
         results.append(
@@ -55,6 +58,12 @@ def experiment_results(
                 budget=budget_of(sweep),
                 t_es=None if horizon.source == "budget" else horizon.used,
                 horizons=horizon,
+                best_beta=best.beta,
+                best_interval=best.interval,
+                tied_with=best.tied_with,
+                best_word=best.word,
+                surface=surfaces[row],
+                rules=tuple(_cost(name, one, horizon.used, points) for name, one in _BESIDE.items()),
                 oracle_beta=oracle.beta,
                 oracle_loss=oracle.loss,
                 rule_beta=float(betas[row]) if chosen else None,
@@ -69,6 +78,18 @@ def experiment_results(
             )
         )
     return tuple(results)
+
+
+_BESIDE: dict[str, Rule] = {"recommended": RECOMMENDED, "paper": Refresh()}
+
+
+def _cost(name: str, rule: Rule, horizon: float, points: Sequence[BetaPoint]) -> RuleCost:
+    (beta,) = rule_betas(rule, [horizon]).tolist()
+    if math.isnan(beta):
+        return RuleCost(name, None, None, None, None)
+    nearest = nearest_beta(beta, [point.beta for point in points])
+    point = next(point for point in points if point.beta == nearest)
+    return RuleCost(name, beta, nearest, point.gap, point.interval)
 
 
 def _points(sweep: Sweep, row: int, ground: Ground, intervals: Sequence[Interval | None]) -> tuple[BetaPoint, ...]:

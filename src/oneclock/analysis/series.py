@@ -13,13 +13,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.risk import central
-from oneclock.analysis.values import Horizons, Interval, Series, SeriesPoint
+from oneclock.analysis.surface import Bowl, bowl_of
+from oneclock.analysis.values import Horizons, Series, SeriesPoint
 from oneclock.rule import Power
+from oneclock.study.best import Interval, at_best_rates
 from oneclock.study.sweeps import Sweep
 
 WINDOW = 5
@@ -47,10 +50,13 @@ def series_of(
 
 
 def _series(name: str, group: Sequence[tuple[float, Sweep, Horizons]], draws: int, rng: np.random.Generator) -> Series:
-    fits = [_best_u(sweep, draws, rng) for _, sweep, _ in group]
+    bowls = [bowl_of(sweep, draws) for _, sweep, _ in group]
+    fits = [
+        _best_u(sweep, draws, rng) if bowl is None else (bowl.u, bowl.drawn_u, bowl.inside_u)
+        for (_, sweep, _), bowl in zip(group, bowls, strict=True)
+    ]
     points = tuple(
-        _point(budget, horizon, best, drawn, bracketed)
-        for (budget, _, horizon), (best, drawn, bracketed) in zip(group, fits, strict=True)
+        _point(budget, horizon, *fit, bowl) for (budget, _, horizon), fit, bowl in zip(group, fits, bowls, strict=True)
     )
     best = np.array([[one] for one, _, _ in fits])
     drawn = np.stack([one for _, one, _ in fits])
@@ -66,12 +72,25 @@ def _series(name: str, group: Sequence[tuple[float, Sweep, Horizons]], draws: in
         alpha_useful=float(_slope(useful, best)[0]) if len({*useful}) > 1 else None,
         alpha_useful_interval=_interval(_slope(useful, drawn)) if len({*useful}) > 1 else None,
         flat=_flat(drawn),
+        **_rate_alpha(planned, bowls),
     )
+
+
+def _rate_alpha(planned: np.ndarray, bowls: Sequence[Bowl | None]) -> dict[str, Any]:
+    """The exponent of the best rate over the planned steps, where every member swept rates."""
+    known = [bowl for bowl in bowls if bowl is not None]
+    if len(known) < len(bowls):
+        return {}
+    best, drawn = np.array([[bowl.w] for bowl in known]), np.stack([bowl.drawn_w for bowl in known])
+    return {
+        "rate_alpha": float(_slope(planned, best)[0]),
+        "rate_alpha_interval": _interval(_slope(planned, drawn)),
+    }
 
 
 def _best_u(sweep: Sweep, draws: int, rng: np.random.Generator) -> tuple[float, np.ndarray, bool]:
     """The vertex of the parabola, its draws, and whether it lies inside the betas that were swept."""
-    u, seeds, loss = _cells(sweep)
+    u, seeds, loss = _cells(at_best_rates(sweep))
     low, high = u.min(), u.max()
     design = np.column_stack([u**2, u, *(seeds == one for one in np.unique(seeds))])
     solve = np.linalg.pinv(design)
@@ -135,7 +154,9 @@ def _flat(drawn: np.ndarray) -> bool | None:
     return bool(lower.max() <= upper.min())
 
 
-def _point(budget: float, horizon: Horizons, best: float, drawn: np.ndarray, bracketed: bool) -> SeriesPoint:
+def _point(
+    budget: float, horizon: Horizons, best: float, drawn: np.ndarray, bracketed: bool, bowl: Bowl | None
+) -> SeriesPoint:
     interval = _interval(drawn)
     betas = None if interval is None else Interval(1 - 10**interval.upper, 1 - 10**interval.lower, LEVEL)
     refreshes = (
@@ -151,4 +172,6 @@ def _point(budget: float, horizon: Horizons, best: float, drawn: np.ndarray, bra
         refreshes=10**best * horizon.used,
         refreshes_interval=refreshes,
         bracketed=bracketed,
+        rate=None if bowl is None else 10**bowl.w,
+        rate_interval=None if bowl is None else _interval(10**bowl.drawn_w),
     )

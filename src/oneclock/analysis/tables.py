@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from oneclock.analysis.values import Analysis, Interval, Risk, RuleRow, Series
+from oneclock.analysis.values import Analysis, Risk, RuleRow, Series
 from oneclock.rule import Power
+from oneclock.study.best import Interval
 
 Cell = str | int | float | None
 

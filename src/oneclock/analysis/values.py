@@ -11,18 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oneclock.horizon import EarlyStop
+from oneclock.study.best import Interval
 
 HorizonSource = Literal["given", "stop", "best", "budget"]
 """Where a horizon comes from: the table's t_es, the curves by one of the two conventions, or the planned steps."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A bootstrap interval at `level` (0.95: nineteen of twenty)."""
-
-    lower: float
-    upper: float
-    level: float
 
 
 @dataclass(frozen=True)
@@ -118,11 +110,29 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True)
-class ExperimentResult:
-    """One experiment: the sweep, its oracle, its horizon, and what the refresh rule selects.
+class RuleCost:
+    """What a rule would have cost in one experiment: its beta, the nearest that was swept, and the gap there.
 
+    `name` is `recommended` or `paper`; all else is None where the rule has no beta for the horizon.
+    """
+
+    name: str
+    beta: float | None
+    swept: float | None
+    gap: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class ExperimentResult:
+    """One experiment: the sweep, its best beta, its oracle, its horizon, and what the refresh rule selects.
+
+    `best_beta`, its interval, the betas not told apart from it and what to say of it are those of `study.best`, which
+    pairs seeds; `oracle_beta` is the paper's, the smallest L of all, which gaps are measured from.
     `gaps` holds one point per swept beta, ascending. `selected_beta` is None where the rule has no beta (T <= R0);
-    `rule_beta` is the rule's value before projection. `stable_from` and `stable_to` bound the horizons with the same
+    `surface` is L over beta and rate where several rates were swept; all else then has each beta at its own best rate.
+    `rules` are what the recommendation and the paper's rule would have cost. `rule_beta` is the selecting rule's value
+    before projection. `stable_from` and `stable_to` bound the horizons with the same
     selection (None: open). `missing` says in words what is not there.
     """
 
@@ -131,6 +141,12 @@ class ExperimentResult:
     budget: float | None
     t_es: float | None
     horizons: Horizons
+    best_beta: float | None
+    best_interval: Interval | None
+    tied_with: tuple[float, ...]
+    best_word: str
+    rules: tuple[RuleCost, ...]
+    surface: Surface | None
     oracle_beta: float
     oracle_loss: float
     rule_beta: float | None
@@ -352,6 +368,8 @@ class SeriesPoint:
     refreshes: float
     refreshes_interval: Interval | None
     bracketed: bool
+    rate: float | None = None
+    rate_interval: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -359,7 +377,8 @@ class Series:
     """One task over several budgets: `alpha` of 1 - beta ~ T ** -alpha over the planned steps, and over useful ones.
 
     1 is the refresh rule, 0 one beta for all. `c` is 1 - beta at 10,000 planned steps on the fitted line, as in
-    `rule.Power(c, alpha)`. `flat`: the intervals of all best betas have a beta in common.
+    `rule.Power(c, alpha)`. `rate_alpha` is that of lr ~ T ** -rate_alpha where rates were swept too. `flat`: the
+    intervals of all best betas have a beta in common.
     """
 
     name: str
@@ -370,6 +389,39 @@ class Series:
     alpha_useful: float | None
     alpha_useful_interval: Interval | None
     flat: bool | None
+    rate_alpha: float | None = None
+    rate_alpha_interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class SurfaceCell:
+    """One pair of beta and learning rate: its loss as the mean seed would have it, and the seeds it ran with."""
+
+    beta: float
+    rate: float
+    loss: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Surface:
+    """L(beta, lr) of one experiment: every cell, the lowest one, and the best pair by a fitted bowl.
+
+    `beta` and `rate` are the bowl's lowest point (None where too few cells are known), `beta_inside` and `rate_inside`
+    whether it lies within what was measured. `tilt` is how far log10(1 - beta) of the best beta moves for a decade of
+    rate.
+    """
+
+    cells: tuple[SurfaceCell, ...]
+    lowest: tuple[float, float]
+    beta: float | None
+    beta_interval: Interval | None
+    rate: float | None
+    rate_interval: Interval | None
+    beta_inside: bool
+    rate_inside: bool
+    tilt: float | None
+    tilt_interval: Interval | None
 
 
 @dataclass(frozen=True)

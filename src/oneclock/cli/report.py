@@ -66,11 +66,11 @@ def _typed(study: Path | None, out: Path, refreshes: float, rules: Sequence[str]
 def _is_done(study: Path) -> Callable[[], bool]:
     """Whether nothing is left to do: by the study's protocol, or, without one, when no run is unfinished."""
     from oneclock.study import records
-    from oneclock.sweep import Study
+    from oneclock.sweep import Plan
 
     def done() -> bool:
         if (study / "study.json").exists():
-            found = Study.read(study)
+            found = Plan.read(study)
             return not any(found.step(target).runs for target in found.targets)
         runs = list(records.runs_of(study))
         return bool(runs) and all(run.result is not None for run in runs)

@@ -10,15 +10,12 @@ import typer
 
 def command(
     study: Annotated[Path, typer.Argument(help="The study's folder.")],
-    failed: Annotated[bool, typer.Option("--failed", help="Runs that failed.")] = False,
 ) -> None:
     """Let the next `oneclock sweep` of this study try its failed runs again, each from its checkpoint."""
     from oneclock.study.claims import Claim
-    from oneclock.sweep import Study
+    from oneclock.study.folder import Study
 
-    if not failed:
-        raise ValueError("say which runs: --failed")
-    found = Study.read(study)
+    found = Study.open(study)
     with Claim.take(found.path):
         count = found.forget_failed()
     print(f"{count} failed runs will be tried again; run the same `oneclock sweep` to go on")

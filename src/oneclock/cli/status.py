@@ -13,9 +13,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """How far a study is: every run with its state, and what is left. Works while a sweep runs."""
-    from oneclock.sweep import Study, status
+    from oneclock.sweep import Plan, status
 
-    found = status.status(Study.read(study))
+    found = status.status(Plan.read(study))
     if as_json:
         import json
 

@@ -10,11 +10,11 @@ import typer
 from oneclock.cli.sweep import run
 
 if TYPE_CHECKING:
-    from oneclock.sweep import Study
+    from oneclock.sweep import Plan
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Which study: laptop, series, or fashion.")],
+    name: Annotated[str, typer.Argument(help="Which study: laptop, series, fashion, or joint.")],
     out: Annotated[
         Path | None, typer.Option(help="The study's folder; its report goes below it. Default: NAME-study.")
     ] = None,
@@ -32,6 +32,8 @@ def command(
     series: two of the twins over 250 to 16,000 steps; only the horizon differs.
 
     fashion: three vision models on Fashion-MNIST, to test what the others found.
+
+    joint: beta and learning rate tuned together, 250 to 64,000 steps.
 
     oneclock study laptop --out laptop-study
 
@@ -63,7 +65,7 @@ def command(
     print(folder.write(subject.subject_of(out), page.parent, typed))
 
 
-def _estimate(study: Study, jobs: int | None) -> str:
+def _estimate(study: Plan, jobs: int | None) -> str:
     from oneclock.sweep.live import span
     from oneclock.sweep.studies import costs, hours
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from oneclock.sweep import Study, Where
+    from oneclock.sweep import Plan, Where
+    from oneclock.sweep.protocol import Protocol
+    from oneclock.sweep.targets import Target
 
 
 def command(
@@ -30,21 +32,32 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the experiment.")
     ] = None,
-    protocol: Annotated[str, typer.Option(help="paper, grid or adaptive.")] = "paper",
+    protocol: Annotated[str | None, typer.Option(help="paper (the default), grid or adaptive.")] = None,
     betas: Annotated[str | None, typer.Option(help="0.9,0.99: instead of the paper's thirteen.")] = None,
     seeds: Annotated[str | None, typer.Option(help="1,2,3")] = None,
     arms: Annotated[str | None, typer.Option(help="Untied pairs beside the sweep: 0.9/0.999,0.9/0.95")] = None,
+    rates: Annotated[
+        str | None,
+        typer.Option(help="grid: learning rates too, as factors 0.3,1,3 on an experiment's, or as {lr} and lr=."),
+    ] = None,
     second: Annotated[str | None, typer.Option(help="paper: which betas get more seeds, top_k or window.")] = None,
     max_runs: Annotated[int | None, typer.Option(help="adaptive: stop there.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
     gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
-    scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tcp://host:port.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tls://host:port.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Trust the network between here and a cluster without TLS.")
+    ] = False,
     in_process: Annotated[bool, typer.Option("--in-process", help="All in this process, to debug.")] = False,
     retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
     extend: Annotated[
-        bool, typer.Option("--extend", help="Add betas, seeds, arms or experiments to the study in the folder.")
+        bool, typer.Option("--extend", help="Add betas, rates, seeds, arms or experiments to the study in the folder.")
+    ] = False,
+    keep_runs: Annotated[
+        bool,
+        typer.Option("--keep-runs", help="Go on in the folder although the code behind its runs has changed."),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
@@ -53,56 +66,96 @@ def command(
     oneclock sweep train.py:train --budget 20000 --out mystudy
 
     oneclock sweep --command "python train.py --beta {beta} --seed {seed} --out {folder}" --budget 20000 --out mystudy
+
+    oneclock sweep --out mystudy --extend --betas 0.992
+
+    Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
     """
-    from oneclock.sweep import Study, Where
-    from oneclock.sweep.drive import plan
-    from oneclock.sweep.protocol import protocol_from
-    from oneclock.sweep.targets import target_from
+    from oneclock.sweep import Plan, Where
+    from oneclock.sweep.drive import in_words
 
     values = {
         "betas": None if betas is None else _numbers(betas, float, "--betas"),
         "seeds": None if seeds is None else _numbers(seeds, int, "--seeds"),
+        "rates": None if rates is None else _numbers(rates, float, "--rates"),
         "arms": None if arms is None else [_numbers(arm, float, "--arms", "/") for arm in arms.split(",")],
         "second": second,
         "max_runs": max_runs,
     }
-    chosen = protocol_from(protocol, **{key: value for key, value in values.items() if value is not None})
-    wanted: list[str | None] = [*(targets or []), *([None] if run_command else [])]
-    made = [
-        target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()))
-        for one in wanted or [None]
-    ]
-    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout)
-    study = Study(out, made, chosen, extend=extend)
-    study.check()
-    for line in plan(study, jobs):
+    values = {key: value for key, value in values.items() if value is not None}
+    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
+    if targets or run_command or not (out / "study.json").exists():
+        made = _targets(targets, run_command, budget, log, name, settings)
+        plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
+    else:
+        plan = _again(out, protocol, values, extend, keep_runs)
+    plan.check()
+    for line in in_words(plan, jobs):
         print(line)
     if dry_run:
         return
-    run(study, where)
-    _finish(study)
+    run(plan, where)
+    _finish(plan)
 
 
-def run(study: Study, where: Where) -> None:
+def _targets(
+    targets: list[str] | None,
+    run_command: str | None,
+    budget: int | None,
+    log: str,
+    name: str | None,
+    settings: list[str] | None,
+) -> list[Target]:
+    from oneclock.sweep.targets import target_from
+
+    wanted: list[str | None] = [*(targets or []), *([None] if run_command else [])]
+    return [
+        target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()))
+        for one in wanted or [None]
+    ]
+
+
+def _protocol(kind: str, values: dict[str, Any]) -> Protocol:
+    from oneclock.sweep.protocol import protocol_from
+
+    return protocol_from(kind, **values)
+
+
+def _again(out: Path, kind: str | None, values: dict[str, Any], extend: bool, keep_runs: bool) -> Plan:
+    """The study in the folder, as it was asked for, with what is added to it."""
+    from oneclock.sweep import Plan
+    from oneclock.sweep.protocol import as_data
+    from oneclock.sweep.targets import afresh
+
+    before = Plan.read(out)
+    protocol = before.protocol
+    if extend:
+        protocol = _protocol(kind or as_data(before.protocol)["kind"], values)
+    elif values or kind:
+        raise ValueError(f"{out} holds a study: add to it with --extend, or name what to sweep")
+    targets = [afresh(target) for target in before.targets]
+    return Plan(out, targets, protocol, extend=extend, keep_runs=keep_runs)
+
+
+def run(plan: Plan, where: Where) -> None:
     """Sweep; Ctrl-C and a polite kill end it with one line and exit code 130."""
     from oneclock.sweep import sweep
 
-    _stop_on_sigterm()
     try:
-        sweep(study, where)
+        sweep(plan, where)
     except KeyboardInterrupt:
         print("oneclock: stopped; the same command goes on with it", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
-def _finish(study: Study) -> None:
-    for target in study.targets:
-        best = study.choice(target.name)
-        found = "no beta ended with a finite loss" if best is None else f"best beta {best:g}"
-        print(f"{target.name}: {found}; {study.step(target).reason}")
-    failed = study.failed()
+def _finish(plan: Plan) -> None:
+    from oneclock.sweep.status import best_in_words, status
+
+    for name, target in status(plan)["targets"].items():
+        print(f"{name}: {best_in_words(target)}; {target['done']}")
+    failed = plan.study.failed()
     if failed:
-        print(f"{len(failed)} runs failed; `oneclock status {study.path}` says why, `oneclock retry` tries them again")
+        print(f"{len(failed)} runs failed; `oneclock status {plan.path}` says why, `oneclock retry` tries them again")
         raise typer.Exit(1)
 
 
@@ -111,13 +164,3 @@ def _numbers(text: str, kind: type, option: str, separator: str = ",") -> tuple[
         return tuple(kind(part) for part in text.split(separator))
     except ValueError:
         raise ValueError(f"{option} takes numbers separated by {separator!r}, got {text!r}") from None
-
-
-def _stop_on_sigterm() -> None:
-    """A polite kill stops a sweep as Ctrl-C does."""
-    import signal
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from oneclock.study.records import hash_of, safe_name
+from oneclock.study.identity import hash_of, safe_name
 
 _CHUNK = 1 << 24
 

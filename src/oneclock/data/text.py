@@ -16,7 +16,7 @@ from oneclock.data.order import NOISE, Batch, Draws, EvaluationBatches, Order, S
 from oneclock.data.text_sources import Documents
 from oneclock.data.tokens import Layout, Limit, Tokens
 from oneclock.experiments.spec import Experiment, SpanCorruption, Text
-from oneclock.study.records import hash_of
+from oneclock.study.identity import hash_of
 
 IGNORED = -100
 """The label of what has no target, as transformers' losses have it."""

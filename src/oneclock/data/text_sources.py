@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,10 +165,8 @@ class Documents:
         return source.select(order[:count] if self.split == "validation" else order[count:], keep_in_memory=True)
 
     def _load(self) -> Any:
-        from datasets import Dataset
-
         if self.spec.source in BUNDLED:
-            return Dataset.from_dict({"text": bundled.TEXTS[self.spec.source]()})
+            return _Rows(bundled.TEXTS[self.spec.source]())
         return self._from_files() if self.files else self._from_hub()
 
     def _from_files(self) -> Any:
@@ -204,6 +202,20 @@ class Documents:
         wanted, has = self.hub.rows.get(self.stored), getattr(found, "num_rows", None)
         if wanted is not None and has is not None and has < wanted:
             raise ValueError(f"{repository} gives {has:,} of the {wanted:,} rows")
+
+
+class _Rows:
+    """Texts that are at hand, with as much of a data set's face as is used here: importing datasets takes a second."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts, self.num_rows = texts, len(texts)
+
+    def iter(self, batch_size: int) -> Iterator[dict[str, list[str]]]:
+        for start in range(0, self.num_rows, batch_size):
+            yield {"text": [*self._texts[start : start + batch_size]]}
+
+    def select(self, order: np.ndarray, keep_in_memory: bool) -> _Rows:
+        return _Rows([self._texts[number] for number in order])
 
 
 def local_files(folder: Path, config: str | None, split: str) -> list[Path]:

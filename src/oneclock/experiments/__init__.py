@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from oneclock.experiments.checks import check
+from oneclock.experiments.joint import JOINT
 from oneclock.experiments.laptop import FASHION, SERIES, TWINS
-from oneclock.experiments.matters import matters
 from oneclock.experiments.notes import NOTES, origins
 from oneclock.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.experiments.published import AS_PRINTED, PUBLISHED
+from oneclock.experiments.recorded import recorded
 from oneclock.experiments.spec import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in PUBLISHED}
@@ -15,12 +16,13 @@ LAPTOP: dict[str, Experiment] = {experiment.name: experiment for experiment in T
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name: the paper's, one as printed, a twin, or one of the series or on Fashion-MNIST.
+    """The experiment of that name: the paper's, one as printed, a twin, or one of a study's.
 
     >>> find("vitb16-cifar100").budget
     19500
     """
-    known = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in (*AS_PRINTED, *SERIES, *FASHION)}
+    others = (*AS_PRINTED, *SERIES, *FASHION, *JOINT)
+    known = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in others}
     if name not in known:
         hint = did_you_mean(name, list(known))
         raise ValueError(f"there is no experiment {name!r}{hint or '; `oneclock experiments` lists them'}")
@@ -31,14 +33,15 @@ __all__ = [
     "AS_PRINTED",
     "EXPERIMENTS",
     "FASHION",
+    "JOINT",
     "LAPTOP",
     "NOTES",
     "SERIES",
     "Experiment",
     "check",
     "find",
-    "matters",
     "origins",
     "override",
+    "recorded",
     "settings_of",
 ]

@@ -50,7 +50,7 @@ def page(
             {
                 "name": result.name,
                 "heldout": result.split == "heldout",
-                "which": words.which(result),
+                "answer": words.answer(result),
                 "why": words.why(result, analysis.summary.refreshes),
             }
             for result in analysis.experiments

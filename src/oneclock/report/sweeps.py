@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import quantiles
 
-from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult, Interval
+from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
@@ -22,7 +22,8 @@ from oneclock.report.chart import (
     padded,
     short_beta,
 )
-from oneclock.study import records
+from oneclock.study.best import Interval
+from oneclock.study.identity import safe_name
 from oneclock.study.losses import error_bars
 from oneclock.study.table import Sweep, Sweeps, Trial
 
@@ -126,7 +127,7 @@ def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
                 "Validation loss of every run; runs of one beta share a colour and a dash. A cross is where early "
                 "stopping would have ended the run; the vertical lines are T_ES by its two conventions."
             )
-            name = f"curves-{records.safe_name(result.name)}"
+            name = f"curves-{safe_name(result.name)}"
             yield Figure(name, f"Validation curves: {result.name}", caption, (chart,))
 
 

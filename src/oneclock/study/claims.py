@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -47,6 +48,8 @@ class Owner:
 class Claim:
     """A claim that this process holds on `folder`, from `take` to `release`; a context manager.
 
+    It is `inherited` where a process that held one has died.
+
     >>> folder = Path(tempfile.mkdtemp())
     >>> with Claim.take(folder):
     ...     holder(folder) == me()
@@ -55,8 +58,8 @@ class Claim:
     True
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, inherited: bool = False) -> None:
+        self.path, self.inherited = path, inherited
         self._stop = threading.Event()
 
     @classmethod
@@ -67,7 +70,7 @@ class Claim:
         last = _last(folder)
         if last is not None and (owner := _alive(last)):
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
-        claim = cls(folder / f"claim-{_number(last) + 1}.json")
+        claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
         try:
             with open(claim.path, "x", encoding="utf-8") as file:
                 json.dump(asdict(me()), file)
@@ -95,9 +98,10 @@ class Claim:
         return self
 
     def release(self) -> None:
-        """Let go of the folder."""
+        """Let go of the folder. A disk that takes nothing more keeps the claim, which ends with this process."""
         self._stop.set()
-        self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.unlink()
 
     def __enter__(self) -> Claim:
         return self
@@ -168,9 +172,11 @@ def _alive(path: Path) -> Owner | None:
 
 def _age(path: Path) -> float:
     """Seconds since the file was touched, by the clock of the disk it is on; inf where it is gone."""
+    now = time.time()
+    with suppress(OSError), tempfile.TemporaryFile(dir=path.parent) as probe:  # or by ours, where we may only look
+        now = os.fstat(probe.fileno()).st_mtime
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock-") as probe:
-            return os.stat(probe.name).st_mtime - path.stat().st_mtime
+        return now - path.stat().st_mtime
     except FileNotFoundError:
         return float("inf")
 

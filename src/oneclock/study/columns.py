@@ -27,9 +27,11 @@ class Rows:
     beta: np.ndarray
     beta2: np.ndarray
     seed: np.ndarray
+    rate: np.ndarray
     step: np.ndarray
     val: np.ndarray
     train: np.ndarray
+    diverged: np.ndarray
     curves: bool
 
     @classmethod
@@ -50,7 +52,9 @@ class Rows:
         beta2 = np.where(np.isnan(beta2), beta, beta2)
         for values in (beta, beta2):
             _refuse(~((values >= 0) & (values < 1)), "has a beta outside [0, 1)", values)
-        _refuse(seed != np.floor(seed), "has a seed that is not a whole number", seed)
+        _refuse(~np.isfinite(seed) | (seed != np.floor(seed)), "has a seed that is not a whole number", seed)
+        rate = numbers("rate")
+        _refuse((rate <= 0) | np.isinf(rate), "has a rate that is not a finite number above 0", rate)
         budget, t_es = numbers("budget"), numbers("t_es")
         for name, values in (("budget", budget), ("t_es", t_es)):
             _refuse((values <= 0) | np.isinf(values), f"has a {name} that is not a finite number above 0", values)
@@ -66,16 +70,23 @@ class Rows:
             beta=beta,
             beta2=beta2,
             seed=seed,
+            rate=rate,
             step=step,
             val=numbers(val),
             train=numbers(train),
+            diverged=_diverged(columns.get("status"), count),
             curves=curves,
         )
         rows._refuse_duplicates()
         return rows
 
+    def key(self, *more: np.ndarray) -> np.ndarray:
+        """One row of numbers per row that tells its run (and what is in `more`) from every other."""
+        rate = np.nan_to_num(self.rate, nan=-1.0)
+        return np.stack([self.experiment.astype(float), self.beta, self.beta2, rate, self.seed, *more], axis=1)
+
     def _refuse_duplicates(self) -> None:
-        key = np.stack([self.experiment.astype(float), self.beta, self.beta2, self.seed, self.step], axis=1)
+        key = self.key(self.step)
         _, first, index = np.unique(key, axis=0, return_index=True, return_inverse=True)
         again = np.flatnonzero(first[index.reshape(-1)] != np.arange(len(key)))
         if len(again):
@@ -87,7 +98,8 @@ class Rows:
     def trial(self, rows: np.ndarray) -> Trial:
         """One run from its rows, in the order of their steps; a row with a training loss alone is no validation."""
         first = rows[0]
-        beta, beta2 = float(self.beta[first]), float(self.beta2[first])
+        beta, beta2, rate = float(self.beta[first]), float(self.beta2[first]), float(self.rate[first])
+        val = self.val[rows[~np.isnan(self.val[rows]) | np.isnan(self.train[rows])]]
         return Trial(
             beta=beta,
             beta2=None if beta2 == beta else beta2,
@@ -96,6 +108,8 @@ class Rows:
             train=self._curve(self.train, rows[~np.isnan(self.train[rows])]),
             min_val_loss=_smallest(self.val[rows]),
             min_train_loss=_smallest(self.train[rows]),
+            diverged=bool(self.diverged[rows].any() or (len(val) and not np.isfinite(val[-1]))),
+            rate=None if math.isnan(rate) else rate,
         )
 
     def _curve(self, losses: np.ndarray, rows: np.ndarray) -> Curve | None:
@@ -163,6 +177,16 @@ def _splits(values: Sequence[Any] | None, count: int) -> np.ndarray:
         if _text(value).lower() not in _SPELLINGS:
             raise ValueError(f"row {row + 1} has split {value!r}; it is 'development' or 'heldout'")
     return np.array([_SPELLINGS[_text(value).lower()] for value in values])
+
+
+def _diverged(values: Sequence[Any] | None, count: int) -> np.ndarray:
+    """Which rows belong to a run that diverged, as the table itself says."""
+    if values is None:
+        return np.zeros(count, bool)
+    for row, value in enumerate(values):
+        if _text(value) not in ("", "finished", "diverged"):
+            raise ValueError(f"row {row + 1} has status {value!r}; it is 'finished' or 'diverged'")
+    return np.array([_text(value) == "diverged" for value in values])
 
 
 def _refuse(wrong: np.ndarray, problem: str, values: np.ndarray | None = None) -> None:

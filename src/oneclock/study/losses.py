@@ -1,6 +1,6 @@
 """From sweeps to arrays: L(beta), gaps, error bars. Experiments x betas, padded with NaN.
 
-L(beta)   = mean over seeds of each seed's minimum loss
+L(beta)   = mean over seeds of each seed's minimum loss, infinite where one of them diverged
 gap(beta) = (L(beta) - min L) / min L
 """
 
@@ -22,7 +22,8 @@ TARGET = 1.01
 class Losses:
     """n experiments x m betas x s seeds. Ascending betas and their minima; NaN where there is no beta or no run.
 
-    `loss` is L(beta), infinite where a beta was swept without a finite loss; `counts` is the number of seeds in it.
+    `loss` is L(beta), infinite where a beta was swept without a finite loss or a seed of it diverged; `counts` is the
+    number of seeds with a finite loss.
     """
 
     betas: np.ndarray
@@ -62,7 +63,8 @@ def losses_of(sweeps: Sequence[Sweep], kind: str = "min_val_loss") -> Losses:
             minima[row, column, : len(cell)] = cell
     counts = np.isfinite(minima).sum(axis=2)
     total = np.where(np.isfinite(minima), minima, 0.0).sum(axis=2)
-    loss = np.where(counts > 0, total / np.maximum(counts, 1), np.where(np.isnan(betas), np.nan, np.inf))
+    whole = (counts > 0) & ~np.isinf(minima).any(axis=2)
+    loss = np.where(whole, total / np.maximum(counts, 1), np.where(np.isnan(betas), np.nan, np.inf))
     if kind == "min_val_loss":
         _refuse_negative(sweeps, loss)
     return Losses(betas, minima, loss, counts)
@@ -104,8 +106,17 @@ def time_to_target(trials: Sequence[Trial], target: float) -> list[float] | None
 
 
 def _minima(trials: Sequence[Trial], beta: float, kind: str) -> list[float]:
-    values = (getattr(trial, kind) for trial in trials if trial.beta == beta)
-    return [math.nan if value is None else value for value in values]
+    """One value per seed: infinite where the run diverged, NaN where that loss was not recorded."""
+    own = [trial for trial in trials if trial.beta == beta]
+    if kind == "min_val_loss":
+        return [trial.loss for trial in own]
+    return [_train(trial) for trial in own]
+
+
+def _train(trial: Trial) -> float:
+    if trial.diverged:
+        return math.inf
+    return math.nan if trial.min_train_loss is None else trial.min_train_loss
 
 
 def _refuse_negative(sweeps: Sequence[Sweep], loss: np.ndarray) -> None:

@@ -3,11 +3,11 @@
     STUDY/runs/EXPERIMENT/beta-0.94377-seed-1/
       run.json      identity, spec and its hash, environment; written first
       curve.jsonl   one JSON object per evaluation: step, val_loss, train_loss (null where not finite); appended
-      result.json   status, best loss and step, steps, seconds, reason; written aside and moved, once, at the end
+      result.json   status, best loss and step, steps, seconds, reason, the curve's length and checksum; written once
       checkpoint/   only while unfinished; belongs to whatever trains
 
-A run is finished when `result.json` is there, and only then. Every file is plain JSON, in UTF-8; `schema` in
-`run.json` and `result.json` is the version of this layout. Nothing here is ever unpickled.
+A run is finished when `result.json` is there, and only then. Every file is plain JSON, in UTF-8, and is compared with
+what proves it whole whenever it is read (`oneclock.study.files`). Nothing here is ever unpickled.
 """
 
 from __future__ import annotations
@@ -16,41 +16,17 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from oneclock.horizon import Curve
-
-SCHEMA = 1
+from oneclock.study.files import Damaged, read_json, sweep_asides, write_aside, write_json
+from oneclock.study.identity import Identity, differences
 
 Status = Literal["finished", "diverged", "failed"]
 """How a run ended: `finished` its budget, `diverged` (a loss that is not finite), or `failed` (reason says why)."""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What names a run. `beta` is the tied beta; an untied pair (a baseline arm) is a tuple (beta1, beta2)."""
-
-    experiment: str
-    beta: float | tuple[float, float]
-    seed: int
-    budget: int
-    split: str = "development"
-    spec: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> str:
-        """EXPERIMENT/beta-0.94377-seed-1, below the study's `runs`."""
-        beta = f"betas-{self.beta[0]!r}-{self.beta[1]!r}" if isinstance(self.beta, tuple) else f"beta-{self.beta!r}"
-        return f"{safe_name(self.experiment)}/{beta}-seed-{self.seed}"
-
-    @property
-    def hash(self) -> str:
-        """Of all of it: two runs with the same hash are the same run."""
-        return hash_of(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -63,6 +39,13 @@ class Result:
     steps: int
     seconds: float
     reason: str | None = None
+
+    @property
+    def loss(self) -> float:
+        """What the run counts for where betas are compared: infinite where it diverged, NaN where it failed."""
+        if self.status == "failed":
+            return math.nan
+        return math.inf if self.status == "diverged" or self.best_loss is None else self.best_loss
 
 
 @dataclass(frozen=True)
@@ -95,29 +78,32 @@ class Run:
         if (path / "run.json").exists():
             run = cls.read(path)
             if run.identity.hash != identity.hash:
-                changed = ", ".join(differences(asdict(run.identity), asdict(identity)))
+                changed = ", ".join(differences(run.identity.named, identity.named))
                 raise ValueError(
                     f"{path} holds a different run ({changed}); choose another folder or the same settings"
                 )
+            sweep_asides(path)
             _drop_torn_line(path / "curve.jsonl")
             return run
         path.mkdir(parents=True, exist_ok=True)
+        sweep_asides(path)
         run = cls(path, identity, dict(environment or {}))
-        header = {"schema": SCHEMA, **asdict(identity), "hash": identity.hash, "environment": run.environment}
+        header = asdict(identity) | {"hash": identity.hash, "environment": run.environment}
         write_json(path / "run.json", header)
         return run
 
     @classmethod
     def read(cls, path: Path) -> Run:
-        """Open the folder to read. A foreign or newer record is refused in one line."""
+        """Open the folder to read. A foreign, newer or damaged record is refused in one line."""
         header = read_json(Path(path) / "run.json")
         try:
-            beta = header["beta"]
+            beta, rate = header["beta"], header.get("rate")
             identity = Identity(
                 experiment=str(header["experiment"]),
                 beta=(float(beta[0]), float(beta[1])) if isinstance(beta, list) else float(beta),
                 seed=int(header["seed"]),
                 budget=int(header["budget"]),
+                rate=None if rate is None else float(rate),
                 split=str(header["split"]),
                 spec=header["spec"],
             )
@@ -138,44 +124,39 @@ class Run:
         """Forget evaluations after `step`: those a resumed run is about to repeat."""
         kept = [point for point in self.points() if point.step <= step]
         lines = [json.dumps({"step": p.step} | _losses(p)) + "\n" for p in kept]
-        _write_aside(self.path / "curve.jsonl", "".join(lines))
+        write_aside(self.path / "curve.jsonl", "".join(lines))
 
     def finish(self, status: Status, seconds: float, steps: int | None = None, reason: str | None = None) -> Result:
         """Write the result, once: from here on the run is finished."""
         assert status in get_args(Status)
-        points = self.points()
-        finite = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
-        best_loss, best_step = min(finite) if finite else (None, None)
+        data = self._bytes()
+        points = _points(data, self.path)
+        best_loss, best_step = _best(points)
         last = max((p.step for p in points), default=0)
         result = Result(status, best_loss, best_step, last if steps is None else steps, round(seconds, 3), reason)
-        write_json(self.path / "result.json", {"schema": SCHEMA, **asdict(result)})
+        write_json(self.path / "result.json", asdict(result) | {"curve": _proof(data)})
         return result
 
     @property
     def result(self) -> Result | None:
-        """How it ended, or None while it has not."""
-        if not (self.path / "result.json").exists():
-            return None
-        values = read_json(self.path / "result.json")
-        try:
-            return Result(**{name: values[name] for name in Result.__dataclass_fields__})
-        except KeyError as error:
-            raise ValueError(f"{self.path}/result.json lacks {error}; it was not written by oneclock") from None
+        """How it ended, or None while it has not. `Damaged` where the curve is not as long as it was then."""
+        return self._ended()[0]
 
     def points(self) -> list[Point]:
         """All evaluations so far, by step; of a step logged twice the later line counts."""
-        path = self.path / "curve.jsonl"
-        if not path.exists():
-            return []
-        lines = path.read_bytes().split(b"\n")
-        points = {}
-        for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is a torn line
-            try:
-                point = _point(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                raise ValueError(f"{path}, line {number} is not an evaluation: {error!r}") from None
-            points[point.step] = point
-        return [points[step] for step in sorted(points)]
+        return _points(self._bytes(), self.path)
+
+    def verified(self) -> list[Point]:
+        """The evaluations of a run that has ended, compared with its result: `Damaged` where they do not agree."""
+        data, (result, proof) = self._bytes(), self._ended()
+        points = _points(data, self.path)
+        if result is None:
+            return points
+        if proof is not None and proof != _proof(data):
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: it does not hold what was written")
+        if proof is None and (_best(points) != (result.best_loss, result.best_step) or _beyond(points, result)):
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: its best loss is not the one in result.json")
+        return points
 
     def curve(self, loss: Literal["val_loss", "train_loss"] = "val_loss") -> Curve | None:
         """The validation (or training) curve, or None where no such loss is finite."""
@@ -184,6 +165,30 @@ class Run:
             return None
         return Curve([step for step, _ in pairs], [value for _, value in pairs])
 
+    def _ended(self) -> tuple[Result | None, dict[str, Any] | None]:
+        """How the run ended, and what proves its curve whole (None in records of schema 1)."""
+        if not (self.path / "result.json").exists():
+            return None, None
+        values = read_json(self.path / "result.json")
+        try:
+            result = Result(**{name: values[name] for name in Result.__dataclass_fields__})
+        except KeyError as error:
+            raise ValueError(f"{self.path}/result.json lacks {error}; it was not written by oneclock") from None
+        if result.status not in get_args(Status):
+            raise Damaged(f"{self.path}/result.json is damaged: {result.status!r} is no way to end")
+        proof = values.get("curve")
+        if proof is not None and proof["bytes"] != self._length():
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
+        return result, proof
+
+    def _bytes(self) -> bytes:
+        path = self.path / "curve.jsonl"
+        return path.read_bytes() if path.exists() else b""
+
+    def _length(self) -> int:
+        path = self.path / "curve.jsonl"
+        return path.stat().st_size if path.exists() else 0
+
 
 def runs_of(study: Path) -> Iterator[Run]:
     """Every run below a study's folder, finished or not, in a fixed order."""
@@ -191,57 +196,40 @@ def runs_of(study: Path) -> Iterator[Run]:
         yield Run.read(header.parent)
 
 
-def hash_of(value: Any) -> str:
-    """A short hash of plain data, the same on every machine."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
-
-
-def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """`name: old -> new` for every leaf that differs between two nested mappings."""
-    for key in sorted({*before, *after}):
-        old, new = before.get(key), after.get(key)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from differences(old, new, f"{prefix}{key}.")
-        elif json.dumps(old) != json.dumps(new):
-            yield f"{prefix}{key}: {json.dumps(old)} -> {json.dumps(new)}"
-
-
-def safe_name(name: str) -> str:
-    """A folder name for any experiment's name: what is not a letter, digit, dot, dash or underscore is escaped."""
-    return re.sub(r"[^\w.-]|^\.", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name) or "%00"
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object of this project's schema; anything else is a ValueError in one line."""
+def damage(path: Path) -> str | None:
+    """Why a run's record cannot be relied on, or None where it can or is not there yet."""
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"{path} is missing: this is not a record of oneclock") from None
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    schema = value.get("schema") if isinstance(value, dict) else None
-    if not isinstance(schema, int):
-        raise ValueError(f"{path} is not a record of oneclock: it has no schema")
-    if schema > SCHEMA:
-        raise ValueError(f"{path} has schema {schema}, newer than this oneclock knows ({SCHEMA}); upgrade oneclock")
-    return value
+        if (path / "run.json").exists():
+            Run.read(path).verified()
+        elif (path / "result.json").exists():
+            return f"{path}/result.json has no run.json beside it"
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return None
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write aside, then move: a reader sees the whole file or none."""
-    _write_aside(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+def _points(data: bytes, path: Path) -> list[Point]:
+    points = {}
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):  # what follows the last newline is a torn line
+        try:
+            point = _point(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            raise Damaged(f"{path}/curve.jsonl, line {number} is not an evaluation: {error!r}") from None
+        points[point.step] = point
+    return [points[step] for step in sorted(points)]
 
 
-def _write_aside(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(aside, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+def _best(points: list[Point]) -> tuple[float | None, int | None]:
+    finite = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
+    return min(finite) if finite else (None, None)
+
+
+def _beyond(points: list[Point], result: Result) -> bool:
+    return bool(points) and points[-1].step > result.steps
+
+
+def _proof(data: bytes) -> dict[str, Any]:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _drop_torn_line(path: Path) -> None:
@@ -266,4 +254,6 @@ def _point(values: Mapping[str, Any]) -> Point:
         for name in ("val_loss", "train_loss")
         if name in values
     }
+    if not 0 <= values["step"] < 2**63:
+        raise ValueError(f"step {values['step']} is not a step")
     return Point(step=int(values["step"]), **losses)

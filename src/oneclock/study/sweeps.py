@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ SPLITS = ("development", "heldout")
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: its curves where they are known, its smallest finite losses (None where there is none)."""
+    """One run: its curves where they are known, its smallest finite losses (None where there is none).
+
+    `rate` is the learning rate, or the factor on it, that a sweep over rates set; None where there was one rate.
+    """
 
     beta: float
     beta2: float | None
@@ -23,6 +27,13 @@ class Trial:
     train: Curve | None
     min_val_loss: float | None
     min_train_loss: float | None
+    diverged: bool = False
+    rate: float | None = None
+
+    @property
+    def loss(self) -> float:
+        """What it counts for where betas are compared: worse than any finite loss where it diverged."""
+        return math.inf if self.diverged or self.min_val_loss is None else self.min_val_loss
 
 
 @dataclass(frozen=True)
@@ -54,11 +65,12 @@ class Sweeps:
 def missing_from(name: str, trials: list[Trial]) -> Iterator[str]:
     """What the runs of one experiment lack, one sentence each."""
     for trial in trials:
-        if trial.min_val_loss is None:
+        if math.isinf(trial.loss):
             beta2 = "" if trial.beta2 is None else f"/{trial.beta2:g}"
-            yield f"{name}: beta {trial.beta:g}{beta2}, seed {trial.seed} has no finite validation loss"
+            why = "has no finite validation loss" if trial.min_val_loss is None else "diverged"
+            yield f"{name}: beta {trial.beta:g}{beta2}, seed {trial.seed} {why}; it counts as worse than any other"
     tied = [trial for trial in trials if trial.beta2 is None]
-    yield from _few_seeds(name, Counter(trial.beta for trial in tied if trial.min_val_loss is not None))
+    yield from _few_seeds(name, Counter(trial.beta for trial in tied if math.isfinite(trial.loss)))
     swept = {trial.beta for trial in tied}
     absent = [beta for beta in GRID if beta not in swept]
     if absent and len(absent) < len(GRID):

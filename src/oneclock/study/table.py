@@ -1,11 +1,14 @@
 """The one door in: a long table, a file of one, or a study's folder of records -> a `Sweeps` of sweeps.
 
-    experiment  split  budget  t_es  beta  beta2  seed   and   step  val_loss  train_loss   (one row per evaluation)
-                                                         or    min_val_loss  min_train_loss (one row per run)
+    experiment  split  budget  t_es  beta  beta2  rate  seed  status
+        and  step  val_loss  train_loss       one row per evaluation
+        or   min_val_loss  min_train_loss     one row per run
 
 `experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
 `budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
-only: a row where it is set and differs from `beta` stands beside the sweep and never in it. A row with a training loss
+only: a row where it is set and differs from `beta` stands beside the sweep and never in it. `rate` is the learning rate
+(or a factor on it) where several were swept. `status` is `diverged` for a run that did; without it, a run whose last
+validation loss is not finite did. A row with a training loss
 and no validation loss measured the one alone. Rows count from 1 below the header; their order means nothing.
 """
 
@@ -20,6 +23,7 @@ import numpy as np
 
 from oneclock.study import records
 from oneclock.study.columns import Rows
+from oneclock.study.identity import Identity
 from oneclock.study.sweeps import SPLITS, Sweep, Sweeps, Trial
 
 if TYPE_CHECKING:
@@ -74,8 +78,8 @@ def _frame(path: Path) -> pd.DataFrame:
 def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Sweeps:
     """A study from the columns of a long table, all of one length. Every ValueError names the row."""
     table = Rows.checked(columns)
-    order = np.lexsort((table.step, table.seed, table.beta2, table.beta, table.experiment))
-    key = np.stack([table.experiment.astype(float), table.beta, table.beta2, table.seed], axis=1)[order]
+    order = np.lexsort((table.step, *table.key().T[::-1]))
+    key = table.key()[order]
     starts = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(axis=1)])
     trials: dict[int, list[Trial]] = {}
     for rows in np.split(order, starts[1:]):
@@ -83,7 +87,7 @@ def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = (
     sweeps, left_out = [], list(missing)
     for code, runs in trials.items():
         sweep = table.sweep(code, runs)
-        if any(trial.min_val_loss is not None for trial in sweep.tied):
+        if any(np.isfinite(trial.loss) for trial in sweep.tied):
             sweeps.append(sweep)
         else:
             left_out.append(f"{sweep.name}: no tied beta has a finite loss; left out")
@@ -93,7 +97,10 @@ def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = (
     return Sweeps(tuple(sweeps), tuple(left_out))
 
 
-_RECORD = ("experiment", "split", "budget", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
+_RECORD = (
+    *("experiment", "split", "budget", "beta", "beta2", "rate", "seed", "status"),
+    *("step", "val_loss", "train_loss"),
+)
 
 
 def _sweeps_of_records(path: Path) -> Sweeps:
@@ -105,20 +112,28 @@ def _sweeps_of_records(path: Path) -> Sweeps:
             why = "is not finished" if result is None else f"failed ({result.reason or 'no reason recorded'})"
             missing.append(f"{identity.experiment}: beta {identity.beta}, seed {identity.seed} {why}; left out")
         else:
-            rows += _rows_of(run)
+            rows += _rows_of(run, result.status)
     if not rows:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
     return sweeps_of(dict(zip(_RECORD, zip(*rows, strict=True), strict=True)), tuple(missing))
 
 
-def _rows_of(run: records.Run) -> list[tuple[Any, ...]]:
+def _rows_of(run: records.Run, status: str) -> list[tuple[Any, ...]]:
     """One row per evaluation; a run without any is one row without a loss, so that it does not vanish."""
     identity = run.identity
     beta, beta2 = identity.beta if isinstance(identity.beta, tuple) else (identity.beta, None)
-    head = (identity.experiment, identity.split, identity.budget, beta, beta2, identity.seed)
-    points = [point for point in run.points() if point.val_loss is not None or point.train_loss is not None]
+    head = (identity.experiment, identity.split, identity.budget, beta, beta2, _rate(identity), identity.seed, status)
+    points = [point for point in run.verified() if point.val_loss is not None or point.train_loss is not None]
     return [(*head, p.step, p.val_loss, p.train_loss) for p in points or [records.Point(step=0)]]
+
+
+def _rate(identity: Identity) -> float | None:
+    """The learning rate of a run in a sweep over rates: a spec's own, which the factor is in, or what the sweep set."""
+    optimizer = identity.spec.get("optimizer")
+    if identity.rate is None or not isinstance(optimizer, Mapping):
+        return identity.rate
+    return float(optimizer["lr"])
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:

@@ -2,17 +2,25 @@
 
 protocol    which runs are next, from what is finished: pure functions
 targets     what a run executes: an experiment, a function, a command
-claims      who works on a folder: one live process at a time
+job         one run as it travels
+family      processes and what they start
+server      the process that forks runs
 process     a process for every run
-supervise   what a worker does with a run: see it to its end
-engine      where runs execute: Dask, or this process
-study       the folder: what was asked for, and how far it is
+supervise   what is done with a run: see it to its end
+engine      where runs execute; in this process
+local       on this machine
+cluster     on the workers of a Dask cluster
+plan        a sweep as it was asked for, and which runs are next
+code        a fingerprint of the user's own code
+shell       a command line with places to fill
+progress    how far a sweep under way is
+stop        Ctrl-C as a flag
 drive       a sweep from start to end
 live        what a person sees of it
 """
 
 from oneclock.sweep.drive import Where, run_sweep, sweep
+from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import Adaptive, Grid, Paper
-from oneclock.sweep.study import Study
 
-__all__ = ["Adaptive", "Grid", "Paper", "Study", "Where", "run_sweep", "sweep"]
+__all__ = ["Adaptive", "Grid", "Paper", "Plan", "Where", "run_sweep", "sweep"]

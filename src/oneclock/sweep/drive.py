@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from oneclock.study.claims import Claim
-from oneclock.sweep.engine import Dask, Engine, InProcess
+from oneclock.study.folder import Study
+from oneclock.study.records import Result
+from oneclock.sweep.cluster import Dask, check
+from oneclock.sweep.engine import Engine, InProcess
+from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display, span, time_left
-from oneclock.sweep.process import Job
+from oneclock.sweep.local import Local
+from oneclock.sweep.plan import Plan
+from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
-from oneclock.sweep.study import Study
+from oneclock.sweep.stop import Stop
 from oneclock.sweep.targets import Target, target_from
 
 
@@ -24,17 +30,18 @@ class Where:
     """Where and how runs execute; none of it changes a result.
 
     `jobs` runs at a time (default: one per core or GPU) with `threads` threads and `gpus_per_run` GPUs each; or the
-    workers of `scheduler`; or `in_process`. A run that dies is tried again `retries` times; one that takes longer than
-    `timeout` seconds is killed.
+    workers of `scheduler`, a Dask cluster or its address, with TLS or on loopback unless `insecure`; or `in_process`. A
+    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed.
     """
 
     jobs: int | None = None
     threads: int = 1
     gpus_per_run: float = 1.0
-    scheduler: str | None = None
+    scheduler: Any = None
     in_process: bool = False
     retries: int = 2
     timeout: float | None = None
+    insecure: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
@@ -45,12 +52,16 @@ class Where:
             raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
         if self.scheduler and self.jobs:
             raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
+        if isinstance(self.scheduler, str):
+            check(self.scheduler, self.insecure)
 
     def engine(self, modules: tuple[str, ...] = ()) -> Engine:
         """The place to run; `modules` are those that the runs will import."""
         if self.in_process:
             return InProcess()
-        return Dask(self.scheduler, self.jobs, self.gpus_per_run, self.threads, modules)
+        if self.scheduler:
+            return Dask(self.scheduler, self.insecure)
+        return Local(self.jobs, self.gpus_per_run, self.threads, modules)
 
 
 def run_sweep(
@@ -59,70 +70,102 @@ def run_sweep(
     out: str | Path = "study",
     *,
     protocol: str | Protocol = "paper",
+    betas: Sequence[float] | None = None,
+    seeds: Sequence[int] | None = None,
+    rates: Sequence[float] | None = None,
+    arms: Sequence[tuple[float, float]] | None = None,
+    second: Literal["top_k", "window"] | None = None,
+    keep: int | None = None,
+    max_runs: int | None = None,
     name: str | None = None,
     extend: bool = False,
+    keep_runs: bool = False,
     quiet: bool = False,
     jobs: int | None = None,
     threads: int = 1,
     gpus_per_run: float = 1.0,
-    scheduler: str | None = None,
+    scheduler: Any = None,
+    insecure: bool = False,
     in_process: bool = False,
     retries: int = 2,
     timeout: float | None = None,
-    **values: Any,
 ) -> Study:
     """Sweep beta over `train` and return the study; called again with the same values it continues.
 
-    `train(beta, seed, run)` is your function (or `file.py:function`, an experiment's name, or a list of those) and
-    `budget` its length in steps. `protocol` is `paper`, `grid` or `adaptive`; `betas`, `seeds`, `arms`, `max_runs`, ..
-    are its values. With `extend` it adds betas, seeds, arms or experiments to a study that is there.
+    Args:
+        train: Your function `train(beta, seed, run)`, or `file.py:function`, an experiment's name, or a list of those.
+        budget: The length of a run in steps; an experiment has its own.
+        out: The study's folder.
+        protocol: Which runs: `paper`, `grid` or `adaptive`, or a protocol value.
+        betas: The betas to sweep (default: the paper's 13).
+        seeds: The seeds (default: 1, 2, 3, or what an experiment says).
+        rates: Learning rates to cross with the betas, for `grid`: factors on an experiment's own, or the `lr` that
+            your function then takes.
+        arms: Untied pairs (beta1, beta2) beside the sweep.
+        second: Which betas get the other seeds in `paper`: the best (`top_k`), or neighbours of the best (`window`).
+        keep: How many betas get the other seeds in `paper` (default: 5).
+        max_runs: How many runs `adaptive` may spend (default: 10).
+        name: What to call a function's experiment.
+        extend: Add betas, seeds, rates, arms or experiments to the study in the folder.
+        keep_runs: Keep the runs in the folder although the code behind them has changed.
+        quiet: Print nothing.
+        jobs: Runs at a time (default: one per core or GPU), with `threads` threads and `gpus_per_run` GPUs each.
+        scheduler: A Dask cluster to run on instead, or its address.
+        insecure: Trust the network between here and a cluster that has no TLS.
+        in_process: Run one after another in this process, for a debugger.
+        retries: How often a run that dies is tried again.
+        timeout: Seconds after which a run counts as hung.
+
+    Returns:
+        The study: `best()`, `choice()`, `table()`, `rows()`.
+
+    Raises:
+        ValueError: Where the values make no sense, or the folder holds another study or runs of other code.
+        OSError: Where the disk takes nothing more; once it does, the same call goes on.
+        KeyboardInterrupt: Where it was asked to stop, by Ctrl-C or SIGTERM.
 
     >>> import tempfile
     >>> def train(beta, seed, run):
     ...     run.log(run.budget, val_loss=(beta - 0.9) ** 2 + 1)
-    >>> study = run_sweep(train, 100, tempfile.mkdtemp(), betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True)
+    >>> out = tempfile.mkdtemp()
+    >>> study = run_sweep(train, 100, out, betas=[0.5, 0.9, 0.95], seeds=[1], in_process=True, quiet=True)
     >>> study.choice()
     0.9
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
     targets = [target_from(one, budget, name=name) for one in many]
-    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout)
-    return sweep(Study(Path(out), targets, _protocol(protocol, values), extend=extend), where, quiet)
+    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
+    asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
+    asked |= {"second": second, "keep": keep, "max_runs": max_runs}
+    values = {key: value for key, value in asked.items() if value is not None}
+    plan = Plan(Path(out), targets, _protocol(protocol, values), extend=extend, keep_runs=keep_runs)
+    return sweep(plan, where, quiet)
 
 
-def sweep(study: Study, where: Where, quiet: bool = False) -> Study:
-    """Run what is left of a study."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise RuntimeError("a script that sweeps needs `if __name__ == '__main__':` around the call: workers import it")
-    study.check()
-    with Claim.take(study.path).keep_alive() as claim:
-        study.write()
-        for place, reason in study.set_torn_aside():
-            print(f"torn        {place} was set aside and runs anew ({reason})", file=sys.stderr)
-        if not any(study.step(target).runs for target in study.targets):
-            return study
-        engine = where.engine(_modules(study))
-        try:
-            with Display(study, engine.workers, engine.dashboard, quiet) as display:
-                _drive(study, where, engine, claim, display)
-        finally:
-            claim.release()  # runs see it and stop
-            engine.close()
-    return study
+def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
+    """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
+    plan.check()
+    with Claim.take(plan.path).keep_alive() as claim:
+        plan.write()
+        for folder, reason in plan.study.set_damaged_aside():
+            print(f"torn        {folder} was set aside in torn/ and runs anew ({reason})", file=sys.stderr)
+        if any(plan.step(target).runs for target in plan.targets):
+            _run(plan, where, claim, quiet)
+    return plan.study
 
 
-def plan(study: Study, workers: int | None = None) -> list[str]:
+def in_words(plan: Plan, workers: int | None = None) -> list[str]:
     """The plan and its cost in words, one line per target, then the sum."""
     lines: list[str] = []
     left: dict[str, int] = {}
     steps = 0
-    for target in study.targets:
-        step, ended = study.step(target), len(study.losses(target))
+    for target in plan.targets:
+        step, ended = plan.step(target), len(plan.losses(target))
         left[target.name] = step.at_most
         steps += step.at_most * target.budget
         state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
         lines.append(f"{target.name}: {ended} runs have ended; {state}")
-    seconds = time_left(study.rows(), left, workers or 1)
+    seconds = time_left(plan.rows(), left, workers or 1)
     time = f", about {span(seconds)} on {workers or 1} worker(s)" if seconds else ""
     return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{time}"]
 
@@ -135,43 +178,76 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
     return protocol
 
 
-def _drive(study: Study, where: Where, engine: Engine, claim: Claim, display: Display) -> None:
-    flying: dict[Path, tuple[Target, Cell]] = {}
-    modules = _modules(study)
-    while True:
-        if claim.lost:
-            raise ValueError(f"another sweep has taken over {study.path}: this one was not seen alive for too long")
-        for target in study.targets:
-            for cell in study.step(target).runs:
-                path = study.folder(target, cell)
-                if path not in flying:
-                    flying[path] = target, cell
-                    engine.submit(_job(path, target, cell, claim, where, modules))
-        if not flying:
-            return
-        display.update()
-        for end in engine.ended(timeout=1.0):
-            target, cell = flying.pop(Path(end.path))
-            if end.result is not None:
-                study.remember(Path(end.path), end.result)
-                display.ended(study.row(target, cell))
+def _run(plan: Plan, where: Where, claim: Claim, quiet: bool) -> None:
+    modules = tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
+    engine = where.engine(modules)
+    with Stop(engine.wake, again=engine.hurry) as stop:
+        try:
+            driver = _Driver(plan, where, claim, engine, modules)
+            with Display(driver.progress, engine, quiet) as display:
+                driver.drive(display, stop)
+        finally:
+            claim.release()  # runs on other machines see it and stop
+            engine.close()
 
 
-def _modules(study: Study) -> tuple[str, ...]:
-    """What the runs of a study import, each once: one server has it all."""
-    return tuple(dict.fromkeys(name for target in study.targets for name in target.modules()))
+class _Driver:
+    """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
+
+    def __init__(self, plan: Plan, where: Where, claim: Claim, engine: Engine, modules: tuple[str, ...]) -> None:
+        self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
+        self.progress = Progress(plan)
+        self.due = {target.name: target for target in plan.targets}
+        self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
+        self.handed = 0
+
+    def drive(self, display: Display, stop: Stop) -> None:
+        self.submit()
+        while self.progress.flying:
+            display.update()
+            ends = self.engine.ended(timeout=1.0)
+            if stop.asked:
+                raise KeyboardInterrupt
+            if self.claim.lost:
+                raise ValueError(f"another sweep has taken over {self.plan.path}: this one was not seen alive for long")
+            for end in ends:
+                target, row = self.progress.end(end.path, _result(end))
+                self.handed -= 1
+                self.due[target.name] = target
+                display.ended(row)
+            self.submit()
+
+    def submit(self) -> None:
+        """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.
+
+        A protocol looks at all that has ended: it is asked for more of a target only when none of its runs wait.
+        """
+        for name in [name for name in self.due if not self.waiting[name]]:
+            target = self.due.pop(name)
+            new = self.progress.plan(target, self.plan.step(target))
+            self.waiting[name].extend(self.job(target, cell) for cell in new)
+        for jobs in self.waiting.values():
+            while jobs and self.handed <= self.engine.workers:
+                self.engine.submit(jobs.popleft())
+                self.handed += 1
+
+    def job(self, target: Target, cell: Cell) -> Job:
+        return Job(
+            path=os.path.abspath(self.plan.place(target, cell)),
+            target=target,
+            cell=cell,
+            claim=os.path.abspath(self.claim.path),
+            folder=os.getcwd(),
+            search=tuple(entry or os.getcwd() for entry in sys.path),
+            modules=self.modules,
+            retries=self.where.retries,
+            timeout=self.where.timeout,
+        )
 
 
-def _job(path: Path, target: Target, cell: Cell, claim: Claim, where: Where, modules: tuple[str, ...]) -> Job:
-    return Job(
-        path=str(path),
-        target=target,
-        beta=cell.beta,
-        seed=cell.seed,
-        claim=str(claim.path),
-        folder=os.getcwd(),
-        search=tuple(entry or os.getcwd() for entry in sys.path),
-        modules=modules,
-        retries=where.retries,
-        timeout=where.timeout,
-    )
+def _result(end: Ended) -> Result | None:
+    """How a run ended; OSError where the disk takes nothing: no other run would fare better, and none is lost."""
+    if end.trouble is not None:
+        why = f"the disk takes nothing more ({end.trouble})"
+        raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
+    return end.result

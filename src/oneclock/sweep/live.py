@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from oneclock.sweep.study import Row, Study
+from oneclock.study.folder import Row
+from oneclock.sweep.engine import Engine
+from oneclock.sweep.progress import Pace, Progress, span
 
 COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed": "red", "torn": "red"}
 
@@ -19,8 +20,8 @@ COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed
 class Display:
     """Shows a sweep as it goes; `quiet` shows nothing."""
 
-    def __init__(self, study: Study, workers: int = 1, dashboard: str | None = None, quiet: bool = False) -> None:
-        self._study, self._workers, self._dashboard = study, workers, dashboard
+    def __init__(self, progress: Progress, engine: Engine, quiet: bool = False) -> None:
+        self._progress, self._engine = progress, engine
         self._console = Console(quiet=quiet)
         live = not quiet and (self._console.is_terminal or self._console.is_jupyter)
         self._live = Live(console=self._console, refresh_per_second=4, transient=False) if live else None
@@ -29,8 +30,8 @@ class Display:
         if self._live:
             self._live.start()
             self.update()
-        elif self._dashboard:
-            self.say(f"dashboard {self._dashboard}")
+        elif self._engine.dashboard:
+            self.say(f"dashboard {self._engine.dashboard}")
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -45,22 +46,15 @@ class Display:
     def update(self) -> None:
         """Draw the table anew."""
         if self._live:
-            rows = self._study.rows()
-            foot = [f"dashboard {self._dashboard}"] if self._dashboard else []
+            foot = [f"dashboard {self._engine.dashboard}"] if self._engine.dashboard else []
             most = max(self._console.height - 4, 8)
-            self._live.update(Group(table(rows, most), *map(Text, [self._summary(rows), *foot])))
+            words = [self._progress.summary(self._engine.workers), *foot]
+            self._live.update(Group(table(self._progress.rows(), most), *map(Text, words)))
 
     def ended(self, row: Row) -> None:
         """Tell that a run has ended."""
         if self._live is None:
-            self.say(f"{in_words(row)}  [{self._summary(self._study.rows())}]")
-
-    def _summary(self, rows: Sequence[Row]) -> str:
-        done = sum(row.state in ("finished", "diverged", "failed") for row in rows)
-        left = {target.name: self._study.step(target).at_most for target in self._study.targets}
-        seconds = time_left(rows, left, self._workers)
-        tail = f", about {span(seconds)} left" if seconds else ""
-        return f"{done} of at most {done + sum(left.values())} runs{tail}"
+            self.say(f"{in_words(row)}  [{self._progress.summary(self._engine.workers)}]")
 
 
 def table(rows: Sequence[Row], most: int = 40) -> Table:
@@ -82,8 +76,9 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
 
 
 def label(row: Row) -> str:
-    """What a run is called: experiment, beta and seed."""
-    return f"{row.experiment} beta {beta_of(row)} seed {row.seed}"
+    """What a run is called: experiment, beta, rate where it was swept, and seed."""
+    rate = "" if row.rate is None else f" rate {row.rate:g}"
+    return f"{row.experiment} beta {beta_of(row)}{rate} seed {row.seed}"
 
 
 def beta_of(row: Row) -> str:
@@ -103,38 +98,17 @@ def in_words(row: Row) -> str:
 
 
 def time_left(rows: Sequence[Row], left: Mapping[str, int], workers: int) -> float | None:
-    """Seconds until the runs `left` of each experiment are done; None before any has finished.
-
-    By the mean of the experiment's finished runs, or where it has none by the pace of all.
+    """Seconds until the runs `left` of each experiment are done, those under way counted for what is left of them.
 
     >>> done = Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)
     >>> time_left([done, Row("b", 0.9, 1, "waiting", 0, 50)], {"a": 4, "b": 2}, workers=2)
     150.0
     """
-    done = [row for row in rows if row.state == "finished" and row.seconds]
-    if not done or not any(left.values()):
-        return None
-    pace = math.fsum(row.seconds or 0.0 for row in done) / sum(row.budget for row in done)
-    seconds = 0.0
-    for name, count in left.items():
-        mine = [row for row in rows if row.experiment == name]
-        begun = math.fsum(row.step / row.budget for row in mine if row.state == "running")
-        took = [row.seconds or 0.0 for row in done if row.experiment == name]
-        took = took or [pace * row.budget for row in mine[:1]]
-        seconds += max(count - begun, 0) * math.fsum(took) / max(len(took), 1)
-    return seconds / max(workers, 1)
-
-
-def span(seconds: float) -> str:
-    """Seconds for people.
-
-    >>> span(4.2), span(90), span(7500)
-    ('4.2 s', '1 min 30 s', '2 h 05 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+    begun = dict.fromkeys(left, 0.0)
+    for row in rows:
+        if row.state == "running" and row.experiment in begun:
+            begun[row.experiment] += row.step / row.budget
+    return Pace(rows).left({name: max(count - begun[name], 0.0) for name, count in left.items()}, workers)
 
 
 def _bar(row: Row, width: int = 10) -> str:

@@ -7,49 +7,33 @@ reason why there are none left. Nothing is remembered between calls: after a cra
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from oneclock import rule
+from oneclock.study.identity import Beta
+from oneclock.sweep.adaptive import Adaptive
+from oneclock.sweep.cells import SEEDS, Cell, Losses, Step, ranked
 
-Beta = float | tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a protocol: a tied beta (or an untied pair, a baseline arm) and a seed."""
-
-    beta: Beta
-    seed: int
-
-
-Losses = Mapping[Cell, float]
-"""Best validation loss of every run that ended, lower is better: inf where it diverged, NaN where it failed."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """What to do now: `runs`, or none and the `reason` why the protocol is done.
-
-    `at_most` bounds how many runs are left, these included.
-    """
-
-    runs: tuple[Cell, ...]
-    at_most: int
-    reason: str | None = None
+__all__ = ["SEEDS", "Adaptive", "Beta", "Cell", "Grid", "Losses", "Paper", "Protocol", "Step", "next_step"]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Every beta with every seed."""
+    """Every beta with every seed, at every rate where rates are given.
+
+    In all protocols `seeds` left empty are the target's own, and `arms` are untied pairs beside the sweep.
+    """
 
     betas: tuple[float, ...] = rule.GRID
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = ()
     arms: tuple[tuple[float, float], ...] = ()
+    rates: tuple[float, ...] = ()
 
     def step(self, losses: Losses, budget: int) -> Step:
-        cells = [Cell(beta, seed) for seed in self.seeds for beta in self.betas]
+        rates = self.rates or (None,)
+        cells = [Cell(beta, seed, rate) for seed in self.seeds for rate in rates for beta in self.betas]
         return _remaining(cells, losses, 0, f"all {len(cells)} runs of the grid have ended")
 
 
@@ -61,7 +45,7 @@ class Paper:
     """
 
     betas: tuple[float, ...] = rule.GRID
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = ()
     second: Literal["top_k", "window"] = "top_k"
     keep: int = 5
     arms: tuple[tuple[float, float], ...] = ()
@@ -77,66 +61,12 @@ class Paper:
 
     def kept(self, first: Mapping[float, float]) -> list[float]:
         """The betas that get the other seeds, from the first seed's losses."""
-        ranked = [beta for beta in _ranked(first) if math.isfinite(first[beta])]
-        if self.second == "top_k" or not ranked:
-            return ranked[: self.keep]
+        best = [beta for beta in ranked(first) if math.isfinite(first[beta])]
+        if self.second == "top_k" or not best:
+            return best[: self.keep]
         betas = sorted(self.betas)
-        lowest = min(betas.index(ranked[0]) - self.keep // 2, len(betas) - self.keep)
+        lowest = min(betas.index(best[0]) - self.keep // 2, len(betas) - self.keep)
         return betas[max(lowest, 0) :][: self.keep]
-
-
-@dataclass(frozen=True)
-class Adaptive:
-    """Find the best beta with few runs: climb from the rule's choice until bracketed, then seeds for the best three.
-
-    Stops when one more seed would change the choice with a chance of less than about one in a hundred, when the seeds
-    are spent, or at `max_runs`.
-    """
-
-    betas: tuple[float, ...] = rule.GRID
-    seeds: tuple[int, ...] = (1, 2, 3)
-    max_runs: int = 10
-    arms: tuple[tuple[float, float], ...] = ()
-
-    def start(self, budget: int) -> float:
-        """Where the climb begins: the rule's beta for `budget` steps, or the middle where the rule has none."""
-        refreshes = rule.REFRESHES if budget >= rule.CALIBRATED[0] else rule.SHORT_REFRESHES
-        if budget <= refreshes:
-            return sorted(self.betas)[len(self.betas) // 2]
-        return rule.nearest_beta(rule.refresh_beta(budget, refreshes), self.betas)
-
-    def step(self, losses: Losses, budget: int) -> Step:
-        tied = {cell: loss for cell, loss in losses.items() if isinstance(cell.beta, float)}
-        left = self.max_runs - len(tied)
-        wanted, reason = self._climb(tied, budget) or self._repeat(tied)
-        cells = [cell for cell in wanted if cell not in tied][: max(left, 0)]
-        if cells:
-            return Step(tuple(cells), left)
-        return Step((), 0, reason if not wanted else f"{self.max_runs} runs are spent (max_runs)")
-
-    def _climb(self, losses: Losses, budget: int) -> tuple[list[Cell], str] | None:
-        """The runs that bracket the best beta with the first seed, or None once it is bracketed."""
-        betas, seed = sorted(self.betas), self.seeds[0]
-        first = {beta: losses[Cell(beta, seed)] for beta in betas if Cell(beta, seed) in losses}
-        around = _neighbours(betas, self.start(budget))
-        if all(beta in first for beta in around):  # only then is there a slope to follow, however the runs came in
-            if not any(map(math.isfinite, first.values())):
-                return [], f"none of {len(first)} betas around the rule's choice ended with a finite loss"
-            around = _neighbours(betas, _ranked(first)[0])
-        return ([Cell(beta, seed) for beta in around], "") if any(beta not in first for beta in around) else None
-
-    def _repeat(self, losses: Losses) -> tuple[list[Cell], str]:
-        """The next seed for the best three, until more seeds would not change the choice."""
-        first = {cell.beta: loss for cell, loss in losses.items() if cell.seed == self.seeds[0]}
-        three = [beta for beta in _ranked(first)[:3] if math.isfinite(first[beta])]
-        for index, seed in enumerate(self.seeds[1:], start=1):
-            spent = {beta: [losses[Cell(beta, s)] for s in self.seeds[:index]] for beta in three}
-            if index >= 2 and settled(list(spent.values())):
-                return [], f"one more seed would not change the choice ({index} seeds for each of the best three)"
-            wanted = [Cell(beta, seed) for beta in _ranked({beta: _mean(values) for beta, values in spent.items()})]
-            if any(cell not in losses for cell in wanted):
-                return wanted, ""
-        return [], f"the best is bracketed and the best {len(three)} have run with every seed"
 
 
 Protocol = Paper | Grid | Adaptive
@@ -152,47 +82,18 @@ def next_step(protocol: Protocol, losses: Losses, budget: int) -> Step:
     >>> [cell.beta for cell in next_step(Adaptive(), {}, budget=20_000).runs]
     [0.9, 0.94377, 0.96838]
     """
-    arms = [Cell(arm, seed) for arm in protocol.arms for seed in protocol.seeds]
-    waiting = tuple(cell for cell in arms if cell not in losses)
+    protocol = protocol if protocol.seeds else replace(protocol, seeds=SEEDS)
+    rates = (protocol.rates if isinstance(protocol, Grid) else ()) or (None,)
+    if isinstance(protocol, Adaptive) and protocol.rates:
+        waiting, arms_at_most = protocol.arms_next(losses)
+    else:
+        arms = [Cell(arm, seed, rate) for arm in protocol.arms for rate in rates for seed in protocol.seeds]
+        waiting = [cell for cell in arms if cell not in losses]
+        arms_at_most = len(waiting)
     step = protocol.step(losses, budget)
     if not waiting:
         return step
-    return Step(waiting + step.runs, len(waiting) + step.at_most)
-
-
-def choice(losses: Losses) -> float | None:
-    """The tied beta with the smallest mean loss among those with the most seeds; None where no loss is finite.
-
-    A beta that only the first seed has seen is not compared with the mean of three: it would win by luck.
-
-    >>> choice({Cell(0.9, 1): 2.0, Cell(0.9, 2): 2.2, Cell(0.99, 1): 2.1, Cell(0.99, 2): 2.0, Cell(0.5, 1): 1.9})
-    0.99
-    """
-    seeds: dict[float, list[float]] = {}
-    for cell, loss in losses.items():
-        if isinstance(cell.beta, float) and not math.isnan(loss):
-            seeds.setdefault(cell.beta, []).append(loss)
-    means = {beta: _mean(values) for beta, values in seeds.items() if math.isfinite(_mean(values))}
-    most = max((len(seeds[beta]) for beta in means), default=0)
-    ranked = _ranked({beta: mean for beta, mean in means.items() if len(seeds[beta]) == most})
-    return ranked[0] if ranked else None
-
-
-def settled(losses: Sequence[Sequence[float]]) -> bool:
-    """Whether one more seed for each beta would leave the best one best; `losses` has one row of seeds per beta.
-
-    The seeds' spread is pooled over the betas; 4.54 is Student's 99 % point for three betas with two seeds.
-
-    >>> settled([[1.00, 1.01], [1.30, 1.31]]), settled([[1.00, 1.20], [1.05, 1.15]])
-    (True, False)
-    """
-    rows = [row for row in losses if all(map(math.isfinite, row))]
-    if len(rows) < 2:
-        return True
-    seeds = len(rows[0])
-    spread = math.fsum((loss - _mean(row)) ** 2 for row in rows for loss in row) / (len(rows) * (seeds - 1))
-    best, second = sorted(map(_mean, rows))[:2]
-    return (seeds + 1) * (second - best) >= 4.54 * math.sqrt(2 * spread)
+    return Step((*waiting, *step.runs), arms_at_most + step.at_most)
 
 
 def protocol_from(kind: str, **values: Any) -> Protocol:
@@ -209,14 +110,17 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
         raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(known)}")
     if "arms" in values:
         values["arms"] = tuple((rule.checked_beta(one), rule.checked_beta(two)) for one, two in values["arms"])
-    for name in {"betas", "seeds"} & set(values):
+    for name in {"betas", "seeds", "rates"} & set(values):
         values[name] = tuple(values[name])
     protocol = KINDS[kind](**values)
-    if not protocol.betas or not protocol.seeds:
+    if not protocol.betas or values.get("seeds") == ():
         raise ValueError("a protocol needs at least one beta and one seed")
-    for name in ("betas", "seeds", "arms"):
-        if len(set(getattr(protocol, name))) != len(getattr(protocol, name)):
-            raise ValueError(f"{name} holds a value twice: {getattr(protocol, name)}")
+    for name in ("betas", "seeds", "arms", "rates"):
+        given = getattr(protocol, name, ())
+        if len(set(given)) != len(given):
+            raise ValueError(f"{name} holds a value twice: {given}")
+    if not all(0 < rate < math.inf for rate in getattr(protocol, "rates", ())):
+        raise ValueError(f"rates are finite numbers above 0, got {getattr(protocol, 'rates', ())}")
     _check_counts(protocol)
     return KINDS[kind](**values | {"betas": tuple(rule.checked_beta(beta) for beta in protocol.betas)})
 
@@ -228,12 +132,28 @@ def as_data(protocol: Protocol) -> dict[str, Any]:
     True
     """
     kind = next(name for name, cls in KINDS.items() if isinstance(protocol, cls))
-    return {"kind": kind, **asdict(protocol)}
+    unset = ("seeds", "rates", "max_runs")  # left out where they are left open
+    return {"kind": kind} | {name: value for name, value in asdict(protocol).items() if value or name not in unset}
+
+
+def joined(before: Mapping[str, Any], protocol: Protocol) -> Protocol:
+    """The protocol with the betas, seeds, arms and rates that a study had `before`, as data, besides its own.
+
+    >>> joined(as_data(Grid(betas=(0.9,))), Grid(betas=(0.992,))).betas
+    (0.9, 0.992)
+    """
+    more: dict[str, Any] = {}
+    for name in {"betas", "seeds", "arms", "rates"} & set(asdict(protocol)):
+        had = [tuple(one) if isinstance(one, list) else one for one in before.get(name) or ()]
+        if had:
+            own = () if name == "betas" and protocol.betas == rule.GRID else getattr(protocol, name)
+            more[name] = tuple(sorted({*had, *own}))
+    return replace(protocol, **more)
 
 
 def _check_counts(protocol: Protocol) -> None:
     for name in ("keep", "max_runs"):
-        if getattr(protocol, name, 1) < 1:
+        if (getattr(protocol, name, None) or 1) < 1 or getattr(protocol, name, None) == 0:
             raise ValueError(f"{name} must be at least 1, got {getattr(protocol, name)}")
     if getattr(protocol, "second", "top_k") not in ("top_k", "window"):
         raise ValueError(f"second must be 'top_k' or 'window', got {protocol.second!r}")  # type: ignore[union-attr]
@@ -242,19 +162,3 @@ def _check_counts(protocol: Protocol) -> None:
 def _remaining(cells: Collection[Cell], losses: Losses, later: int, reason: str) -> Step:
     runs = tuple(cell for cell in cells if cell not in losses)
     return Step(runs, len(runs) + later, None if runs or later else reason)
-
-
-def _neighbours(betas: Sequence[float], beta: float) -> Sequence[float]:
-    """`beta` and the value on either side of it, where the grid has one."""
-    middle = betas.index(beta)
-    return betas[max(middle - 1, 0) : middle + 2]
-
-
-def _ranked(losses: Mapping[Any, float]) -> list[Any]:
-    """Betas from the best loss to the worst; what has no finite loss comes last, a tie goes to the smaller beta."""
-    return sorted(losses, key=lambda beta: (losses[beta] if math.isfinite(losses[beta]) else math.inf, beta))
-
-
-def _mean(values: Sequence[float]) -> float:
-    kept = [value for value in values if not math.isnan(value)]
-    return math.fsum(kept) / len(kept) if kept else math.nan

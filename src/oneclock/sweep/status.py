@@ -6,32 +6,49 @@ from dataclasses import asdict
 from typing import Any
 
 from oneclock.study.claims import holder
+from oneclock.study.folder import Row
 from oneclock.sweep.live import in_words, span, table, time_left
-from oneclock.sweep.study import Row, Study
+from oneclock.sweep.plan import Plan
 
 
-def status(study: Study) -> dict[str, Any]:
-    """Runs, what is left per target, and who works on it: plain data."""
-    owner = holder(study.path)
-    rows = study.rows()
+def status(plan: Plan) -> dict[str, Any]:
+    """Runs, the best beta and what is left per target, and who works on it: plain data."""
+    owner = holder(plan.path)
+    rows = plan.rows()
     targets: dict[str, dict[str, Any]] = {}
-    for target in study.targets:
-        step = study.step(target)
+    for target in plan.targets:
+        step, best = plan.step(target), plan.study.best(target.name)
         targets[target.name] = {
-            "choice": study.choice(target.name),
-            "ended": len(study.losses(target)),
+            "best_beta": best.beta,
+            "best_interval": None if best.interval is None else asdict(best.interval),
+            "tied_with": list(best.tied_with),
+            "best_word": best.word,
+            "ended": len(plan.losses(target)),
             "left_at_most": step.at_most,
             "done": step.reason,
         }
     running = sum(row.state == "running" for row in rows)
     left = {name: target["left_at_most"] for name, target in targets.items()}
     return {
-        "study": str(study.path),
+        "study": str(plan.path),
         "sweep": str(owner) if owner else None,
         "seconds_left": time_left(rows, left, running) if owner else None,
         "targets": targets,
         "runs": [asdict(row) for row in rows],
     }
+
+
+def best_in_words(target: dict[str, Any]) -> str:
+    """The best beta of a target, as `status` found it.
+
+    >>> best_in_words({"best_beta": 0.9, "best_interval": None, "best_word": "one seed: how sure cannot be told"})
+    'best beta 0.9 (one seed: how sure cannot be told)'
+    """
+    if target["best_beta"] is None:
+        return f"no best beta: {target['best_word']}"
+    interval = target["best_interval"]
+    between = f"{interval['lower']:g} to {interval['upper']:g}; " if interval else ""
+    return f"best beta {target['best_beta']:g} ({between}{target['best_word']})"
 
 
 def show(found: dict[str, Any]) -> None:
@@ -48,7 +65,6 @@ def show(found: dict[str, Any]) -> None:
         console.print(in_words(row) + far)
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
-        best = "" if target["choice"] is None else f"; best beta so far {target['choice']:g}"
-        console.print(f"{name}: {target['ended']} runs have ended; {state}{best}")
+        console.print(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}")
     left = "" if found["seconds_left"] is None else f", about {span(found['seconds_left'])} left"
     console.print(f"a sweep is running: {found['sweep']}{left}" if found["sweep"] else "no sweep is running")

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import FASHION, LAPTOP, SERIES, Experiment
+from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, Experiment
+from oneclock.experiments.joint import RATES
 from oneclock.rule import GRID
-from oneclock.sweep.protocol import Paper
-from oneclock.sweep.study import Study
+from oneclock.sweep.plan import Plan
+from oneclock.sweep.protocol import SEEDS, Adaptive, Paper
 from oneclock.sweep.targets import Named
 
 ARMS = ((0.9, 0.999), (0.9, 0.95))
@@ -40,40 +41,50 @@ class Cost:
     seconds: float
 
 
-def laptop_study(out: Path, quick: bool = False) -> Study:
+def laptop_study(out: Path, quick: bool = False) -> Plan:
     """The study in folder `out`, new or to be continued.
 
     >>> study = laptop_study(Path("laptop"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
     (11, 319)
     """
-    return Study(out, _targets(LAPTOP.values(), quick), Paper(arms=ARMS))
+    return Plan(out, _targets(LAPTOP.values(), quick), Paper(seeds=SEEDS, arms=ARMS))
 
 
-def series_study(out: Path, quick: bool = False) -> Study:
+def series_study(out: Path, quick: bool = False) -> Plan:
     """The controlled series: nine betas with one seed, then five around the best with two more.
 
     >>> study = series_study(Path("series"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
     (8, 152)
     """
-    return Study(out, _targets(SERIES, quick), Paper(betas=SERIES_BETAS, second="window"))
+    return Plan(out, _targets(SERIES, quick), Paper(betas=SERIES_BETAS, seeds=SEEDS, second="window"))
 
 
-def fashion_study(out: Path, quick: bool = False) -> Study:
+def fashion_study(out: Path, quick: bool = False) -> Plan:
     """The paper's protocol on data that chose nothing: what the other studies found is put to the test.
 
     >>> study = fashion_study(Path("fashion"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
     (6, 174)
     """
-    return Study(out, _targets(FASHION, quick), Paper(arms=ARMS))
+    return Plan(out, _targets(FASHION, quick), Paper(seeds=SEEDS, arms=ARMS))
 
 
-STUDIES = {"laptop": laptop_study, "series": series_study, "fashion": fashion_study}
+def joint_study(out: Path, quick: bool = False) -> Plan:
+    """Beta and learning rate tuned together at every horizon, the usual pairs tuned as carefully beside them.
+
+    >>> study = joint_study(Path("joint"))
+    >>> len(study.targets), study.protocol.limit
+    (13, 30)
+    """
+    return Plan(out, _targets(JOINT, quick), Adaptive(seeds=SEEDS, arms=ARMS, rates=RATES))
 
 
-def costs(study: Study) -> list[Cost]:
+STUDIES = {"laptop": laptop_study, "series": series_study, "fashion": fashion_study, "joint": joint_study}
+
+
+def costs(study: Plan) -> list[Cost]:
     """What each sweep has cost and will cost: by its finished runs, or by timing a few steps where there are none."""
     rows, found = study.rows(), []
     for target in study.targets:

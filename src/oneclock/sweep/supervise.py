@@ -1,95 +1,99 @@
-"""What a worker does with a job: see one run to its end, through the deaths of its processes."""
+"""What is done with a job, here or on a worker: see one run to its end, through the deaths of its processes."""
 
 from __future__ import annotations
 
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from oneclock.study.claims import HEARTBEAT, STALE, Claim, Held, touch
-from oneclock.study.records import Result, Run
-from oneclock.sweep.process import Job, Message, described, ended, start
+from oneclock.study.records import Run
+from oneclock.sweep.job import Ended, Job, Message, claimed, described, ended, refusal
+from oneclock.sweep.process import Closed, Server, server_for
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a job ended. `result` is None where its sweep stopped; `recorded` is False where the disk took no result."""
-
-    path: str
-    result: Result | None
-    recorded: bool = True
-
-
-def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C to the driver; Dask calls this in every local worker as it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def supervise(job: Job) -> Ended:
+def supervise(job: Job, server: Server | None = None) -> Ended:
     """Execute a job in a process of its own, again after a death up to `job.retries` times, until the run has ended."""
-    watch, deaths = _Watch(job.claim), 0
+    server = server or server_for(job.modules)
+    watch, deaths, seconds = _Watch(job), 0, 0.0
     while True:
-        kind, value = _attempt(job, watch)
+        started = time.monotonic()
+        kind, value = _attempt(job, server, watch)
         if kind == "result":
             return Ended(job.path, value)
-        if kind == "stopped":
-            return Ended(job.path, None)
+        if kind == "stopped" or not watch.alive():
+            return Ended(job.path)
         if kind == "busy":  # a run of an earlier sweep that is still dying, or that still trains elsewhere
-            time.sleep(1)
+            time.sleep(0.2)
             continue
-        deaths += 1
+        if (trouble := value if kind == "disk" else refusal(Path(job.path))) is not None:
+            return Ended(job.path, trouble=trouble)
+        deaths, seconds = deaths + 1, seconds + time.monotonic() - started
         if kind == "timeout" or deaths > job.retries:
             tries = f" (tried {deaths} times)" if deaths > 1 else ""
-            return give_up(job, value + tries)
+            return give_up(job, value + tries, seconds)
 
 
-def give_up(job: Job, reason: str) -> Ended:
+def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
     """Record the run as failed, unless it has ended after all."""
     path = Path(job.path)
     try:
-        with _claimed(path):
+        with _once_free(path):
             if (result := ended(path)) is not None:
                 return Ended(job.path, result)
             run = Run.read(path) if (path / "run.json").exists() else Run.start(path, job.identity)
-            return Ended(job.path, run.finish("failed", seconds=0.0, reason=reason))
+            return Ended(job.path, run.finish("failed", seconds=seconds, reason=reason))
     except OSError as error:
-        lost = f"{reason}; and its record could not be written: {described(error)}"
-        return Ended(job.path, Result("failed", None, None, 0, 0.0, lost), recorded=False)
+        return Ended(job.path, trouble=described(error))
 
 
-def _attempt(job: Job, watch: _Watch) -> Message:
+def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
     """One process of the run, from start to exit: what it told, or how it died."""
     try:
-        connection = start(job)
+        process = server.start(job)
+    except Closed:
+        return "stopped", None
     except OSError as error:
         return "error", f"its process could not be started: {described(error)}"
-    started, told = time.monotonic(), None
-    with connection:
+    told: Message | None = None
+    with process:
         while True:
-            if connection.poll(1.0):
-                try:
-                    kind, value = connection.recv()
-                except (EOFError, OSError):
-                    return "error", "the process that starts runs died"
-                if kind == "exit":
+            message = process.next(timeout=1.0)
+            if message is not None:
+                kind, value = message
+                if kind == "started":
+                    watch.begin()
+                elif kind == "exit":
                     return told or ("error", _death(value))
-                told = kind, value
+                elif kind == "gone":
+                    return "error", "the process that starts runs died"
+                else:
+                    told = message
             elif not watch.alive():
                 return "stopped", None
-            elif job.timeout is not None and time.monotonic() - started > job.timeout:
+            elif watch.overdue():
                 return "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
-            watch.keep(Path(job.path))
+            watch.keep()
 
 
 class _Watch:
-    """Sees whether the sweep that wants a run still lives, by its claim; keeps the run's own claim alive."""
+    """Sees whether the sweep that wants a run still lives, by its claim, and how long the run takes; keeps the run's
+    own claim alive."""
 
-    def __init__(self, claim: str) -> None:
-        self._claim = Path(claim)
-        self._touched, self._seen = 0.0, time.monotonic()
-        self._kept = time.monotonic()
+    def __init__(self, job: Job) -> None:
+        self._claim, self._path, self._timeout = Path(job.claim), Path(job.path), job.timeout
+        self._touched = 0.0
+        self._began: float | None = None
+        self._seen = self._kept = time.monotonic()
+
+    def begin(self) -> None:
+        self._began = time.monotonic()
+
+    def overdue(self) -> bool:
+        if self._timeout is None or self._began is None:
+            return False
+        return time.monotonic() - self._began > self._timeout
 
     def alive(self) -> bool:
         try:
@@ -102,17 +106,17 @@ class _Watch:
             self._touched, self._seen = touched, time.monotonic()
         return time.monotonic() - self._seen < STALE
 
-    def keep(self, path: Path) -> None:
+    def keep(self) -> None:
         if time.monotonic() - self._kept > HEARTBEAT:
-            touch(path)
+            touch(self._path)
             self._kept = time.monotonic()
 
 
-def _claimed(path: Path) -> Claim:
+def _once_free(path: Path) -> Claim:
     """The run's claim, once its last process has let go of it."""
     while True:
         with suppress(Held):
-            return Claim.take(path)
+            return claimed(path)
         time.sleep(0.1)
 
 

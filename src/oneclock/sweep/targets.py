@@ -12,23 +12,24 @@ live in `files/` of the run's folder and are kept; its printed output goes to `o
 from __future__ import annotations
 
 import math
-import platform
-import re
-import shlex
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from oneclock.experiments.spec import Experiment, Text
-from oneclock.study.records import Identity, Result, Run, hash_of
-from oneclock.sweep import source
-from oneclock.sweep.protocol import Beta
+from oneclock.study.environment import environment
+from oneclock.study.identity import Identity, hash_of
+from oneclock.study.records import Result, Run
+from oneclock.sweep import code as fingerprint
+from oneclock.sweep import shell, source
+from oneclock.sweep.protocol import SEEDS, Cell
 
 
 class Diverged(Exception):
@@ -50,6 +51,8 @@ class UserRun:
 
     def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None) -> None:
         """Record one evaluation. A loss that is not finite ends the run as diverged."""
+        if not 0 <= step < 2**53 or step != int(step):
+            raise ValueError(f"run.log needs the step as a whole number from 0 on, got {step!r}")
         losses = {"val_loss": val_loss, "train_loss": train_loss}
         numbers = {name: float(loss) for name, loss in losses.items() if loss is not None}
         if self._first:  # an earlier attempt may have come further than the checkpoint this one goes on from
@@ -79,13 +82,20 @@ class Named:
     budget: int
     settings: tuple[str, ...] = ()
 
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that the experiment itself asks for."""
+        return self.experiment().seeds
+
     def described(self) -> dict[str, Any]:
-        spec = hash_of(asdict(self.experiment()))
+        spec = hash_of(self.identity(Cell(0.0, 0)).named)
         return {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
 
-    def identity(self, beta: Beta, seed: int) -> Identity:
-        spec = self.experiment()
-        return Identity(spec.name, beta, seed, spec.budget, spec.split, asdict(spec))
+    def identity(self, cell: Cell) -> Identity:
+        from oneclock.experiments import recorded
+
+        spec = self.experiment(cell.rate)
+        return Identity(spec.name, cell.beta, cell.seed, spec.budget, spec.split, recorded(spec), cell.rate)
 
     def modules(self) -> list[str]:
         """All that a run imports, also what it would import late: one to three seconds of every run."""
@@ -98,16 +108,20 @@ class Named:
         ours = [f"oneclock.{part}" for part in ("training", *parts)]
         return ["torch", "torch._dynamo", "accelerate", *ours, *library, *_PACKAGES.get(experiment.data.source, ())]
 
-    def execute(self, path: Path, beta: Beta, seed: int) -> Result:
+    def execute(self, path: Path, cell: Cell) -> Result:
         from oneclock.training import train
 
-        return train(self.experiment(), beta, seed, path)
+        return train(self.experiment(cell.rate), cell.beta, cell.seed, path, rate=cell.rate)
 
-    def experiment(self) -> Experiment:
-        """The spec with its settings."""
+    def experiment(self, rate: float | None = None) -> Experiment:
+        """The spec with its settings; `rate` is a factor on its learning rate, floor and all."""
         from oneclock.experiments import find, override
 
-        return override(find(self.name), [*self.settings, f"budget={self.budget}"])
+        spec = override(find(self.name), [*self.settings, f"budget={self.budget}"])
+        if rate is None:
+            return spec
+        optimizer = replace(spec.optimizer, lr=spec.optimizer.lr * rate)
+        return replace(spec, optimizer=optimizer, schedule=replace(spec.schedule, min_lr=spec.schedule.min_lr * rate))
 
 
 @dataclass(frozen=True)
@@ -118,12 +132,16 @@ class Function:
     budget: int
     reference: str
     pickled: bytes | None = field(default=None, repr=False, compare=False)
+    code: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    seeds: ClassVar[tuple[int, ...]] = SEEDS
 
     def described(self) -> dict[str, Any]:
-        return {"function": self.reference, "name": self.name, "budget": self.budget}
+        return {"function": self.reference, "name": self.name, "budget": self.budget, "code": dict(self.code)}
 
-    def identity(self, beta: Beta, seed: int) -> Identity:
-        return Identity(self.name, beta, seed, self.budget, spec={"function": self.reference})
+    def identity(self, cell: Cell) -> Identity:
+        spec = {"function": self.reference, "code": dict(self.code)}
+        return Identity(self.name, cell.beta, cell.seed, self.budget, spec=spec, rate=cell.rate)
 
     def modules(self) -> list[str]:
         if self.pickled is not None:
@@ -131,11 +149,13 @@ class Function:
         file = source.source_of(self.reference)
         return source.installed_imports(file) if file is not None else []
 
-    def execute(self, path: Path, beta: Beta, seed: int) -> Result:
-        record = Run.start(path, self.identity(beta, seed), environment())
+    def execute(self, path: Path, cell: Cell) -> Result:
+        self._refuse_changed_code()
+        record = Run.start(path, self.identity(cell), environment())
         run, started = UserRun(record), time.monotonic()
+        rate = {} if cell.rate is None else {"lr": cell.rate}
         try:
-            returned = self._load()(beta, seed, run)
+            returned = self._load()(cell.beta, cell.seed, run, **rate)
             if not run.logged and isinstance(returned, Real):
                 run.log(self.budget, val_loss=float(returned))
         except Diverged:
@@ -148,7 +168,14 @@ class Function:
             return record.finish("failed", seconds, reason=reason)
         return record.finish("finished", seconds)
 
-    def _load(self) -> Callable[[Beta, int, UserRun], Any]:
+    def _refuse_changed_code(self) -> None:
+        """A file that is edited while a sweep runs would have its later runs be of other code."""
+        file = None if self.pickled is not None else source.source_of(self.reference)
+        changed = fingerprint.changed(self.code, fingerprint.of_file(file)) if file is not None and self.code else []
+        if changed:
+            raise ValueError(f"its code changed while the sweep ran ({', '.join(changed)}); sweep it anew")
+
+    def _load(self) -> Callable[..., Any]:
         if self.pickled is not None:
             import cloudpickle
 
@@ -158,7 +185,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Command:
-    """A command line of the user's; {beta}, {beta1}, {beta2}, {seed}, {budget} and {folder} are filled in.
+    """A command line of the user's; {beta}, {beta1}, {beta2}, {seed}, {budget} and {lr} and {folder} are filled in.
 
     Its curve is read from `log`, a file or folder that may name the same places: any format of `oneclock.logs`.
     """
@@ -167,24 +194,29 @@ class Command:
     budget: int
     command: str
     log: str = "{folder}"
+    code: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    seeds: ClassVar[tuple[int, ...]] = SEEDS
 
     def described(self) -> dict[str, Any]:
-        return {"command": self.command, "log": self.log, "name": self.name, "budget": self.budget}
+        said = {"command": self.command, "log": self.log, "name": self.name, "budget": self.budget}
+        return said | {"code": dict(self.code)}
 
-    def identity(self, beta: Beta, seed: int) -> Identity:
-        return Identity(self.name, beta, seed, self.budget, spec={"command": self.command, "log": self.log})
+    def identity(self, cell: Cell) -> Identity:
+        spec = {"command": self.command, "log": self.log, "code": dict(self.code)}
+        return Identity(self.name, cell.beta, cell.seed, self.budget, spec=spec, rate=cell.rate)
 
     def modules(self) -> list[str]:
         return []
 
-    def execute(self, path: Path, beta: Beta, seed: int) -> Result:
-        record = Run.start(path, self.identity(beta, seed), environment())
+    def execute(self, path: Path, cell: Cell) -> Result:
+        record = Run.start(path, self.identity(cell), environment())
         files = record.path / "files"
         files.mkdir(exist_ok=True)
-        places = self._places(beta, seed, files)
-        line = _filled(self.command, {name: shlex.quote(value) for name, value in places.items()})
-        log, started = Path(_filled(self.log, places)), time.monotonic()
-        process = subprocess.Popen(line, shell=True)
+        places = self._places(cell, files)
+        line, variables = shell.line(self.command, places)
+        log, started = Path(shell.filled(self.log, places)), time.monotonic()
+        process = subprocess.Popen(line, shell=True, env=os.environ | variables)
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=5)
@@ -203,11 +235,12 @@ class Command:
             return record.finish("diverged", seconds, reason=f"val_loss was not finite at step {bad[0]}")
         return record.finish("finished", seconds)
 
-    def _places(self, beta: Beta, seed: int, files: Path) -> dict[str, str]:
-        one, two = beta if isinstance(beta, tuple) else (beta, beta)
-        tied = {} if isinstance(beta, tuple) else {"beta": repr(beta)}
-        common = {"seed": str(seed), "budget": str(self.budget), "folder": str(files.resolve())}
-        return tied | {"beta1": repr(one), "beta2": repr(two)} | common
+    def _places(self, cell: Cell, files: Path) -> dict[str, str]:
+        one, two = cell.beta if isinstance(cell.beta, tuple) else (cell.beta, cell.beta)
+        tied = {} if isinstance(cell.beta, tuple) else {"beta": repr(cell.beta)}
+        rate = {} if cell.rate is None else {"lr": repr(cell.rate)}
+        common = {"seed": str(cell.seed), "budget": str(self.budget), "folder": str(files.resolve())}
+        return tied | rate | {"beta1": repr(one), "beta2": repr(two)} | common
 
 
 Target = Named | Function | Command
@@ -239,22 +272,20 @@ def target_from(
         raise ValueError("settings (--set) belong to an experiment of oneclock; a function or a command has its own")
     if command is not None:
         _check_places(command)
-        return Command(name or "command", budget, command, log)
+        return Command(name or "command", budget, command, log, fingerprint.of_command(command))
     assert target is not None
     return _function(target, budget, name)
 
 
-def environment() -> dict[str, Any]:
-    """Where a run was made, for its record. No paths, no host names: records are for sharing."""
-    import oneclock
-
-    torch = sys.modules.get("torch")
-    return {
-        "oneclock": oneclock.__version__,
-        "python": platform.python_version(),
-        "torch": getattr(torch, "__version__", None),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
+def afresh(target: Target) -> Target:
+    """The target of a recorded study as it is today: the same words, the code that is there now."""
+    if isinstance(target, Command):
+        return replace(target, code=fingerprint.of_command(target.command))
+    if isinstance(target, Function):
+        if ":" not in target.reference:
+            raise ValueError(f"{target.reference} was given in Python; go on with the script that swept it")
+        return _function(target.reference, target.budget, target.name)
+    return target
 
 
 def _function(target: str | Callable[..., Any], budget: int, name: str | None) -> Function:
@@ -262,11 +293,12 @@ def _function(target: str | Callable[..., Any], budget: int, name: str | None) -
         import cloudpickle
 
         label = getattr(target, "__qualname__", type(target).__qualname__)
-        return Function(name or label, budget, label, cloudpickle.dumps(target))
+        return Function(name or label, budget, label, cloudpickle.dumps(target), fingerprint.of_callable(target))
     source.check(target)
     place, _, function = target.rpartition(":")
     label = f"{Path(place).stem if place.endswith('.py') else place}.{function}"
-    return Function(name or label, budget, target)
+    file = source.source_of(target)
+    return Function(name or label, budget, target, code={} if file is None else fingerprint.of_file(file))
 
 
 def _experiment(name: str, budget: int | None, settings: tuple[str, ...]) -> Named:
@@ -281,21 +313,6 @@ def _check_places(command: str) -> None:
         raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
     if "{seed}" not in command:
         raise ValueError("the command must say where the seed goes: {seed}")
-
-
-def _filled(text: str, places: dict[str, str]) -> str:
-    """The text with its known places filled; other braces stay as they are.
-
-    >>> _filled("x --beta {beta} --json '{}'", {"beta": "0.9"})
-    "x --beta 0.9 --json '{}'"
-    """
-
-    def fill(match: re.Match[str]) -> str:
-        if match[1] not in places:
-            raise ValueError(f"{match[0]} has no value for an untied pair of betas; use {{beta1}} and {{beta2}}")
-        return places[match[1]]
-
-    return re.sub(r"\{(beta|beta1|beta2|seed|budget|folder)\}", fill, text)
 
 
 def _take_over(record: Run, log: Path) -> None:

@@ -8,7 +8,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,10 @@ import torch
 from torch import nn
 
 from oneclock import data, models
+from oneclock.experiments import recorded
 from oneclock.experiments.spec import Experiment
-from oneclock.study.records import Identity, Result, Run
+from oneclock.study.identity import Identity
+from oneclock.study.records import Result, Run
 from oneclock.training import checkpoint
 from oneclock.training.batches import default_workers
 from oneclock.training.environment import environment
@@ -50,14 +52,16 @@ def train(
     checkpoint_minutes: float = 10.0,
     log_with: str | None = None,
     workers: int | None = None,
+    rate: float | None = None,
 ) -> Result:
     """Train the run of folder `path`, or go on with it, or return the result where it is finished.
 
     `beta` is one number, or a pair (beta1, beta2) for a baseline. `task` and `model` replace what the experiment names:
     data of one's own, and a function that builds a model, called once the seed is set. `stop` is asked between steps;
-    where it says yes, the run is saved as it stands and KeyboardInterrupt raised.
+    where it says yes, the run is saved as it stands and KeyboardInterrupt raised. `rate` names the run among those of a
+    sweep over rates, by the factor that its experiment's rate already has.
     """
-    identity = identify(experiment, beta, seed)
+    identity = identify(experiment, beta, seed, rate)
     path = Path(path)
     with _plain_errors(path, every=True):
         path.mkdir(parents=True, exist_ok=True)
@@ -86,7 +90,7 @@ def train(
         return _to_the_end(fit)
 
 
-def identify(experiment: Experiment, beta: Beta, seed: int) -> Identity:
+def identify(experiment: Experiment, beta: Beta, seed: int, rate: float | None = None) -> Identity:
     """What names the run of an experiment at a beta and a seed; its `folder` says where a study keeps it."""
     for name, value in [
         ("budget", experiment.budget),
@@ -97,7 +101,8 @@ def identify(experiment: Experiment, beta: Beta, seed: int) -> Identity:
             raise ValueError(f"{name} must be at least 1, got {value}")
     if not 0 <= seed < 2**32:  # which is what NumPy takes
         raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed}")
-    return Identity(experiment.name, checked(beta), seed, experiment.budget, experiment.split, asdict(experiment))
+    spec = recorded(experiment)
+    return Identity(experiment.name, checked(beta), seed, experiment.budget, experiment.split, spec, rate)
 
 
 def is_main_process() -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from oneclock.logs.source import Contents, Found, Wanted
-from oneclock.study.records import Run, read_json
+from oneclock.study.files import read_json
+from oneclock.study.records import Run
 
 FORMAT = "oneclock record"
 _LARGEST = 2**26  # bytes of a curve, which is read whole

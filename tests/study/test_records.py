@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneclock.study.records import SCHEMA, Identity, Run, differences, hash_of, runs_of, safe_name, write_json
+from oneclock.study.files import SCHEMA, write_json
+from oneclock.study.identity import Identity, differences, hash_of, safe_name
+from oneclock.study.records import Run, runs_of
 
 DIGITS = Identity("digits", beta=0.94377, seed=1, budget=300, spec={"lr": 1e-3})
 

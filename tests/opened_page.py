@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-ARTIFACTS = Path(__file__).parents[2] / "test-artifacts" / "report"
+ARTIFACTS = Path(__file__).parents[1] / "test-artifacts"
 
 
 class Opened:

@@ -1,0 +1,241 @@
+"""A study's folder: what was asked for, how far it is, and which beta it says is best. Read from the runs' own records.
+
+STUDY/
+  study.json     targets, protocol, and the hash of both
+  runs/          one folder per run, see `oneclock.study.records`
+  claim-1.json   while a sweep works on it
+  torn/          run folders whose record could not be relied on, set aside
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from oneclock.study import best as choosing
+from oneclock.study.claims import holder
+from oneclock.study.files import read_json, write_json
+from oneclock.study.identity import Beta, Identity, hash_of
+from oneclock.study.records import Result, Run, damage
+
+if TYPE_CHECKING:
+    import pandas
+
+State = Literal["waiting", "running", "interrupted", "finished", "diverged", "failed", "torn"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of the table. `step` is how far it is; a torn record says so in `reason`; `rate` as in `Identity`."""
+
+    experiment: str
+    beta: Beta
+    seed: int
+    state: State
+    step: int
+    budget: int
+    best_loss: float | None = None
+    best_step: int | None = None
+    seconds: float | None = None
+    reason: str | None = None
+    rate: float | None = None
+
+
+class Study:
+    """A study on disk: its runs, their table, and the best beta of each experiment.
+
+    What has ended is read once and remembered, for it does not change; `look_again` forgets it.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for beta, loss in ((0.5, 2.0), (0.9, 1.0), (0.99, 1.5)):
+    ...     identity = Identity("digits", beta, seed=1, budget=10)
+    ...     run = Run.start(folder / "runs" / identity.folder, identity)
+    ...     run.log(10, val_loss=loss)
+    ...     _ = run.finish("finished", seconds=1.0)
+    >>> Study(folder).best().beta
+    0.9
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._ended: dict[str, Result] = {}
+        self._identities: dict[str, Identity] = {}
+        self._looked = False
+
+    @classmethod
+    def open(cls, path: str | Path) -> Study:
+        """The study in a folder; ValueError where there is none."""
+        study = cls(path)
+        if not (study.path / "study.json").exists() and not (study.path / "runs").is_dir():
+            raise ValueError(f"{path} holds no study: it has neither study.json nor runs/")
+        return study
+
+    @property
+    def header(self) -> Mapping[str, Any] | None:
+        """What `study.json` says, or None where it is not there: the runs know what they are without it."""
+        return read_json(self.path / "study.json") if (self.path / "study.json").exists() else None
+
+    def write_header(self, described: Mapping[str, Any]) -> None:
+        """Write `study.json`."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / "study.json", {**described, "hash": hash_of(described)})
+
+    @property
+    def experiments(self) -> list[str]:
+        """The names of its experiments, as asked for, else as found."""
+        asked = [str(one.get("experiment") or one.get("name")) for one in (self.header or {}).get("targets") or ()]
+        return asked or list(dict.fromkeys(identity.experiment for identity in map(self.identity, self.folders())))
+
+    def folders(self) -> list[str]:
+        """The folders of all runs that were started, EXPERIMENT/RUN below `runs`, in a fixed order."""
+        found = []
+        for experiment in _entries(self.path / "runs"):
+            found += [f"{experiment}/{run}" for run in _entries(self.path / "runs" / experiment)]
+        return found
+
+    def identity(self, folder: str) -> Identity:
+        """What the run in a folder is."""
+        if folder not in self._identities:
+            self._identities[folder] = Run.read(self.path / "runs" / folder).identity
+        return self._identities[folder]
+
+    @property
+    def ended(self) -> Mapping[str, Result]:
+        """How the runs ended that have, by folder; looked up once, then kept up to date by `remember`."""
+        if not self._looked:
+            for folder in self.folders():
+                if folder not in self._ended and (result := self._result(folder)) is not None:
+                    self._ended[folder] = result
+            self._looked = True
+        return self._ended
+
+    def _result(self, folder: str) -> Result | None:
+        path = self.path / "runs" / folder
+        if not (path / "result.json").exists():
+            return None
+        with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
+            return Run.read(path).result
+        return None
+
+    def remember(self, folder: str, result: Result) -> None:
+        """Count a run as ended, whether or not the disk took its record."""
+        self._ended[folder] = result
+
+    def look_again(self) -> None:
+        """Forget what is known of the runs: others may have ended some."""
+        self._ended, self._looked = {}, False
+
+    def losses(self, experiment: str) -> list[choosing.Cell]:
+        """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best rate."""
+        own = [(self.identity(folder), result.loss) for folder, result in self._ended_of(experiment)]
+        runs = [(one.beta, one.rate, one.seed, loss) for one, loss in own]
+        rates = choosing.best_rates(runs)
+        return [(b, seed, loss) for b, rate, seed, loss in runs if isinstance(b, float) and rate == rates[b]]
+
+    def _ended_of(self, experiment: str) -> Iterator[tuple[str, Result]]:
+        prefix = _prefix(experiment)
+        yield from ((folder, result) for folder, result in self.ended.items() if folder.startswith(prefix))
+
+    def best(self, experiment: str | None = None) -> choosing.Best:
+        """The best beta so far of an experiment, with how sure that is; of the first where none is named."""
+        names = self.experiments
+        name = experiment or (names[0] if names else "")
+        if name not in names:
+            raise ValueError(f"{self.path} has no experiment {name!r}; it has {', '.join(names) or 'none'}")
+        return choosing.best_beta(self.losses(name))
+
+    def choice(self, experiment: str | None = None) -> float | None:
+        """The best beta so far, or None where the runs allow no answer; `best` says why, and how sure it is."""
+        return self.best(experiment).beta
+
+    def rows(self) -> list[Row]:
+        """Every run that was started, by experiment, beta, rate and seed, baselines last."""
+        rows = [self.row(folder) for folder in self.folders()]
+        order = {name: place for place, name in enumerate(self.experiments)}
+        return sorted(rows, key=lambda row: (order.get(row.experiment, len(order)), *_order(row)))
+
+    def table(self) -> pandas.DataFrame:
+        """`rows` as a pandas table."""
+        import pandas
+
+        return pandas.DataFrame([asdict(row) for row in self.rows()], columns=list(Row.__dataclass_fields__))
+
+    def row(self, folder: str, identity: Identity | None = None) -> Row:
+        """One run as it is now; `identity` says what it is where it may not have started."""
+        path = self.path / "runs" / folder
+        torn = None if folder in self.ended or not path.exists() else damage(path)
+        if identity is None:
+            identity = self.identity(folder) if torn is None else _of_folder(folder)
+        start: dict[str, Any] = {
+            name: getattr(identity, name) for name in ("experiment", "beta", "seed", "budget", "rate")
+        }
+        if (result := self.ended.get(folder)) is not None:
+            told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
+            return Row(**start, state=result.status, step=result.steps, **told)
+        if torn is not None:
+            return Row(**start, state="torn", step=0, reason=torn)
+        points = Run.read(path).points() if (path / "run.json").exists() else []
+        losses = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
+        best_loss, best_step = min(losses) if losses else (None, None)
+        state: State = "waiting" if not path.exists() else "running" if holder(path) else "interrupted"
+        return Row(
+            **start, state=state, step=points[-1].step if points else 0, best_loss=best_loss, best_step=best_step
+        )
+
+    def failed(self) -> list[str]:
+        """The folders of the runs that failed."""
+        return [folder for folder, result in self.ended.items() if result.status == "failed"]
+
+    def forget_failed(self) -> int:
+        """Make failed runs unfinished, so that the next sweep goes on with them; tells how many."""
+        failed = self.failed()
+        for folder in failed:
+            (self.path / "runs" / folder / "result.json").unlink(missing_ok=True)
+            del self._ended[folder]
+        return len(failed)
+
+    def set_damaged_aside(self) -> list[tuple[str, str]]:
+        """Move run folders whose record cannot be relied on to `torn/`, so that they run anew; tells which and why."""
+        moved = []
+        for folder in self.folders():
+            if (reason := damage(self.path / "runs" / folder)) is not None:
+                self.set_aside(folder)
+                moved.append((folder, reason))
+        return moved
+
+    def set_aside(self, folder: str) -> Path:
+        """Move a run's folder to `torn/`: it is kept, and runs anew."""
+        place = self.path / "torn" / folder
+        while place.exists():
+            place = place.with_name(place.name + "-again")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (self.path / "runs" / folder).rename(place)
+        self._ended.pop(folder, None)
+        self._identities.pop(folder, None)
+        return place
+
+
+def _entries(folder: Path) -> Iterator[str]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        yield from sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+
+
+def _prefix(experiment: str) -> str:
+    return Identity(experiment, 0.0, 0, 1).folder.partition("/")[0] + "/"
+
+
+def _of_folder(folder: str) -> Identity:
+    """What a folder's name alone tells of a run whose record cannot be read."""
+    experiment, _, name = folder.partition("/")
+    return Identity(f"{experiment}/{name}", math.nan, 0, 0)
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    pair = isinstance(row.beta, tuple)
+    return pair, row.beta if pair else (row.beta,), row.rate or 0.0, row.seed

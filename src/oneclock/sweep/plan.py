@@ -1,0 +1,234 @@
+"""A sweep as it was asked for: targets and protocol, the study's folder they fill, and which runs are next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from oneclock.study.folder import Row, Study
+from oneclock.study.identity import Identity, differences
+from oneclock.study.records import Result, Run
+from oneclock.sweep import code
+from oneclock.sweep import protocol as protocols
+from oneclock.sweep.protocol import Cell, Losses, Protocol, Step
+from oneclock.sweep.targets import Command, Function, Named, Target
+
+
+class Plan:
+    """What a sweep is to do: `Plan(path, targets, protocol)` makes or continues a study, `Plan.read(path)` looks at it.
+
+    With `extend` it may also add to the study in the folder: experiments, betas, rates, seeds, arms, or another
+    protocol. With `keep_runs` the runs that are there stay although the code behind them has changed.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        targets: Sequence[Target],
+        protocol: Protocol,
+        *,
+        extend: bool = False,
+        keep_runs: bool = False,
+    ) -> None:
+        self.study = Study(path)
+        self.targets, self.protocol, self.extend, self.keep_runs = list(targets), protocol, extend, keep_runs
+        if extend and (before := self.study.header) is not None:
+            self.protocol = protocols.joined(before["protocol"], protocol)
+            have = {target.name for target in self.targets}
+            self.targets += [_target(one) for one in before["targets"] if _name(one) not in have]
+        names = [target.name for target in self.targets]
+        if not names or len({*names}) != len(names):
+            raise ValueError(f"a study needs one or more targets of different names, got {', '.join(names) or 'none'}")
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """The plan in a study's folder."""
+        header = Study.open(path).header
+        if header is None:
+            raise ValueError(f"{path} has no study.json; the sweep's own command, given again, writes it anew")
+        try:
+            targets = [_target(values) for values in header["targets"]]
+            return cls(path, targets, protocols.protocol_from(**header["protocol"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path}/study.json is not a study of oneclock: {error!r}") from None
+
+    @property
+    def path(self) -> Path:
+        return self.study.path
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Targets and protocol as plain data: what makes two studies the same."""
+        asked = {tuple(self._protocol(target).seeds) for target in self.targets}
+        protocol = replace(self.protocol, seeds=asked.pop()) if len(asked) == 1 else self.protocol
+        plain = {
+            "targets": [target.described() for target in self.targets],
+            "protocol": protocols.as_data(protocol),
+        }
+        return json.loads(json.dumps(plain))
+
+    def check(self) -> None:
+        """ValueError, with the difference, where the folder holds another study."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file; a study needs a folder of its own")
+        if (before := self._before()) is not None:
+            self._check_code(before)
+            self._check_against(before)
+        elif (self.path / "runs").is_dir():
+            self._check_runs()
+        elif self.path.exists() and any(not path.name.startswith(("claim-", ".")) for path in self.path.iterdir()):
+            raise ValueError(f"{self.path} is not empty and holds no study; choose another folder")
+
+    def _check_code(self, before: dict[str, Any]) -> None:
+        """Changed code is another experiment, unless a person says that its runs are to be kept."""
+        if self.keep_runs:
+            return
+        known = {_name(one): one.get("code") for one in before["targets"] or []}
+        for target in self.described["targets"]:
+            old, new = known.get(_name(target)), target.get("code")
+            if old is not None and new is not None and (changed := code.changed(old, new)):
+                raise ValueError(
+                    f"the code behind {self.path} has changed since its runs were made ({', '.join(changed)}); keep "
+                    "them all the same with --keep-runs (keep_runs=True), or sweep into another folder"
+                )
+
+    def _check_against(self, before: dict[str, Any]) -> None:
+        changed = list(differences(_by_name(before), _by_name(self.described)))
+        lost = _left_out(before, self.described)
+        if not changed or (self.extend and not lost):
+            return
+        why = f"{self.path} holds a different study ({'; '.join(changed)})"
+        if self.extend:
+            raise ValueError(f"{why}; extending adds to it, and this would leave out {lost}")
+        way = "" if lost else "extend it (--extend, or extend=True), "
+        raise ValueError(f"{why}; give the same settings to continue it, {way}or another folder")
+
+    def _check_runs(self) -> None:
+        """A folder that lost its study.json is continued by the command that made its runs, and by no other."""
+        by_name = {target.name: target for target in self.targets}
+        for folder in self.study.folders():
+            identity = self.study.identity(folder)
+            target = by_name.get(identity.experiment)
+            if target is None:
+                raise ValueError(f"{self.path} holds runs of {identity.experiment}, which this sweep has not")
+            wanted = target.identity(Cell(identity.beta, identity.seed, identity.rate))
+            changed = ", ".join(differences(identity.named, wanted.named))
+            if changed and not self.keep_runs:
+                raise ValueError(f"{self.path} holds runs of other settings ({changed}); choose another folder")
+
+    def write(self) -> None:
+        """Write `study.json` where it is not there yet, or says less; `check` it first."""
+        if self.keep_runs:
+            self._start_changed_runs_anew()
+        if self._before() != self.described:
+            self.study.write_header(self.described)
+
+    def _start_changed_runs_anew(self) -> None:
+        """An unfinished run of other code is neither the one nor the other: it is set aside."""
+        for target in self.targets:
+            for cell in self._cells(target):
+                folder = self.folder(target, cell)
+                path = self.path / "runs" / folder
+                if folder in self.study.ended or not (path / "run.json").exists():
+                    continue
+                if Run.read(path).identity.hash != target.identity(cell).hash:
+                    self.study.set_aside(folder)
+
+    def _before(self) -> dict[str, Any] | None:
+        """What the folder's study asks for; of a study of schema 1, without the hash that was of a spec's words too."""
+        header = self.study.header
+        if header is None:
+            return None
+        before = {name: header.get(name) for name in self.described}
+        if header["schema"] < 2:
+            now = {_name(one): one for one in self.described["targets"]}
+            for one in before["targets"] or []:
+                known = now.get(_name(one), {})
+                one.update({key: known[key] for key in ("spec", "code") if key in known})
+        return before
+
+    def folder(self, target: Target, cell: Cell) -> str:
+        """The run's folder below `runs`."""
+        return Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate).folder
+
+    def place(self, target: Target, cell: Cell) -> Path:
+        """The run's folder on disk."""
+        return self.path / "runs" / self.folder(target, cell)
+
+    def step(self, target: Target) -> Step:
+        """What the protocol wants next of a target."""
+        return protocols.next_step(self._protocol(target), self.losses(target), target.budget)
+
+    def _protocol(self, target: Target) -> Protocol:
+        """The protocol with the target's own seeds where nobody chose."""
+        return self.protocol if self.protocol.seeds else replace(self.protocol, seeds=target.seeds)
+
+    def losses(self, target: Target) -> Losses:
+        """The losses of the target's runs that have ended, for the protocol."""
+        ended = self.study.ended
+        folders = {cell: self.folder(target, cell) for cell in self._cells(target)}
+        return {cell: ended[folder].loss for cell, folder in folders.items() if folder in ended}
+
+    def rows(self) -> list[Row]:
+        """Every run that has started or is next, by target, beta, rate and seed, baselines last."""
+        found = []
+        for target in self.targets:
+            started = [cell for cell in self._cells(target) if self._started(target, cell)]
+            cells = {*started, *self.step(target).runs}
+            found += [self.row(target, cell) for cell in sorted(cells, key=_order)]
+        return found
+
+    def row(self, target: Target, cell: Cell) -> Row:
+        """One run as it is now."""
+        identity = Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate)
+        return self.study.row(identity.folder, identity)
+
+    def remember(self, target: Target, cell: Cell, result: Result) -> None:
+        """Count a run as ended, whether or not the disk took its record."""
+        self.study.remember(self.folder(target, cell), result)
+
+    def _started(self, target: Target, cell: Cell) -> bool:
+        folder = self.folder(target, cell)
+        return folder in self.study.ended or (self.path / "runs" / folder).exists()
+
+    def _cells(self, target: Target) -> list[Cell]:
+        """Every cell that the protocol may ask for."""
+        rates = getattr(self.protocol, "rates", ()) or (None,)
+        betas: list[protocols.Beta] = [*self.protocol.betas, *self.protocol.arms]
+        return [Cell(beta, seed, rate) for beta in betas for rate in rates for seed in self._protocol(target).seeds]
+
+
+def _target(values: dict[str, Any]) -> Target:
+    if "experiment" in values:
+        return Named(values["experiment"], values["budget"], tuple(values["settings"]))
+    if "function" in values:
+        return Function(values["name"], values["budget"], values["function"], code=values.get("code") or {})
+    return Command(values["name"], values["budget"], values["command"], values["log"], code=values.get("code") or {})
+
+
+def _name(described: dict[str, Any]) -> str:
+    return str(described.get("experiment") or described.get("name"))
+
+
+def _by_name(described: dict[str, Any]) -> dict[str, Any]:
+    """Targets keyed by their name, so that a difference is shown where it is; code is compared by itself."""
+    targets = described.get("targets") or []
+    return described | {"targets": {_name(one): {k: v for k, v in one.items() if k != "code"} for one in targets}}
+
+
+def _left_out(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """The experiments, betas, rates, seeds and arms of the one study that the other lacks."""
+    targets = _by_name(after)["targets"]
+    lost = [("the experiment", name) for name, one in _by_name(before)["targets"].items() if targets.get(name) != one]
+    for name in ("betas", "rates", "seeds", "arms"):
+        asked = (before["protocol"] or {}).get(name) or []
+        lost += [(name.removesuffix("s"), one) for one in asked if one not in (after["protocol"].get(name) or [])]
+    return ", ".join(f"{kind} {value}" for kind, value in lost)
+
+
+def _order(cell: Cell) -> tuple[Any, ...]:
+    pair = isinstance(cell.beta, tuple)
+    return pair, cell.beta if pair else (cell.beta,), cell.rate or 0.0, cell.seed

@@ -1,0 +1,127 @@
+"""How far a sweep is, as its driver knows it: what flies, what has ended, how long the rest takes.
+
+All of it is kept, so that one more run costs the same whether ten or ten thousand ended before it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from oneclock.study.folder import Row
+from oneclock.study.records import Result
+from oneclock.sweep.cells import Cell, Step
+from oneclock.sweep.plan import Plan
+from oneclock.sweep.targets import Target
+
+OVER = ("finished", "diverged", "failed")
+
+
+class Progress:
+    """The runs of a sweep under way."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.flying: dict[str, tuple[Target, Cell]] = {}
+        self._plan = plan
+        self._over = [row for row in plan.rows() if row.state in OVER]
+        self._pace = Pace(self._over)
+        self._left: dict[str, int] = {}
+
+    def plan(self, target: Target, step: Step) -> list[Cell]:
+        """Take note of what the protocol wants of a target; the runs of it that do not fly yet, which now do."""
+        self._left[target.name] = step.at_most
+        known = {cell for other, cell in self.flying.values() if other is target}
+        new = [cell for cell in step.runs if cell not in known]
+        self.flying |= {os.path.abspath(self._plan.place(target, cell)): (target, cell) for cell in new}
+        return new
+
+    def end(self, path: str, result: Result | None) -> tuple[Target, Row]:
+        """Take note of a run's end; its target and its row. Without a result it was stopped, and may fly again."""
+        target, cell = self.flying.pop(path)
+        if result is not None:
+            self._plan.remember(target, cell, result)
+        row = self._plan.row(target, cell)
+        if result is not None:
+            self._left[target.name] -= 1
+            self._over.append(row)
+            self._pace.add(row)
+        return target, row
+
+    def rows(self) -> list[Row]:
+        """Every run that has ended or flies, by experiment, beta, rate and seed; untied pairs last."""
+        waiting = [self._row(path, *run) for path, run in self.flying.items()]
+        order = {target.name: number for number, target in enumerate(self._plan.targets)}
+        return sorted(
+            [*self._over, *waiting],
+            key=lambda row: (order[row.experiment], isinstance(row.beta, tuple), row.beta, row.rate or 0.0, row.seed),
+        )
+
+    def summary(self, workers: int) -> str:
+        """How far it is in words, on so many workers."""
+        seconds = self._pace.left(self._left, min(workers, len(self.flying)))
+        tail = f", about {span(seconds)} left" if seconds else ""
+        done = len(self._over)
+        return f"{done} of at most {done + sum(self._left.values())} runs{tail}"
+
+    def _row(self, path: str, target: Target, cell: Cell) -> Row:
+        if not os.path.exists(path):
+            return Row(target.name, cell.beta, cell.seed, "waiting", 0, target.budget, rate=cell.rate)
+        return self._plan.row(target, cell)
+
+
+@dataclass
+class _Took:
+    """What the finished runs of an experiment took."""
+
+    budget: int
+    runs: int = 0
+    seconds: float = 0.0
+
+
+class Pace:
+    """How long runs take, from those that finished.
+
+    >>> pace = Pace([Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)])
+    >>> pace.left({"a": 4}, workers=2)
+    120.0
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._took: dict[str, _Took] = {}
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        """Count one more run; of one that has not finished, only its budget."""
+        took = self._took.setdefault(row.experiment, _Took(row.budget))
+        if row.state == "finished" and row.seconds:
+            took.runs, took.seconds = took.runs + 1, took.seconds + row.seconds
+
+    def left(self, left: Mapping[str, float], workers: int) -> float | None:
+        """Seconds until the runs `left` of each experiment are done; None before any has finished.
+
+        By the mean of the experiment's finished runs, or where it has none by the pace of all.
+        """
+        steps = sum(took.runs * took.budget for took in self._took.values())
+        if not steps or not any(left.values()):
+            return None
+        pace = math.fsum(took.seconds for took in self._took.values()) / steps
+        seconds = 0.0
+        for name, count in left.items():
+            took = self._took.get(name, _Took(0))
+            seconds += count * (took.seconds / took.runs if took.runs else pace * took.budget)
+        return seconds / max(workers, 1)
+
+
+def span(seconds: float) -> str:
+    """Seconds for people.
+
+    >>> span(4.2), span(90), span(7500)
+    ('4.2 s', '1 min 30 s', '2 h 05 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

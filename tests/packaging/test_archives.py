@@ -1,0 +1,81 @@
+"""What a release holds: the package whole, a source archive whose tests can run, a base without torch."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def metadata(archives):
+    with zipfile.ZipFile(archives[0]) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(wheel.read(name))
+
+
+def files_below(*folders):
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
+    kept = (path for path in found if "__pycache__" not in path.parts and path.suffix != ".pyc")
+    return {path.relative_to(ROOT).as_posix() for path in kept}
+
+
+def test_the_wheel_is_the_package_and_nothing_else(archives):
+    with zipfile.ZipFile(archives[0]) as wheel:
+        names = {f"src/{name}" for name in wheel.namelist() if ".dist-info/" not in name}
+    assert names == files_below("src/oneclock")
+    assert {"src/oneclock/py.typed", "src/oneclock/report/page/report.html"} <= names
+
+
+def test_the_source_archive_holds_what_its_tests_need(archives):
+    with tarfile.open(archives[1]) as source:
+        names = {name.partition("/")[2] for name in source.getnames()}
+    needed = files_below("src", "tests", "examples", "benchmarks", "scripts", "docs")
+    studies = {path.relative_to(ROOT).as_posix() for path in (ROOT / "studies").glob("*/study.json")}
+    tops = {"README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff", "Makefile", "constraints.txt", "mkdocs.yml"}
+    assert needed | studies | tops <= names
+    assert not {name for name in names if name.startswith((".venv/", ".cache/", "dist/", "site/"))}
+
+
+def test_an_index_would_take_them(archives):
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *archives], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("PASSED") == 2
+
+
+def test_the_base_is_light_and_what_needs_torch_says_so(metadata):
+    requirements = metadata.get_all("Requires-Dist")
+    base = {re.split(r"[^\w-]", requirement)[0] for requirement in requirements if "extra ==" not in requirement}
+    assert base == {"numpy", "pandas", "rich", "typer"}
+    for extra in ("language", "vision", "lightning"):
+        assert any(re.match(rf"torch>=.*extra == '{extra}'", requirement) for requirement in requirements), extra
+
+
+def test_the_changelog_tells_of_this_version(metadata):
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## \[{re.escape(metadata['Version'])}\]", changelog, flags=re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_the_source_archive_s_own_tests_pass_without_the_clone(archives, tmp_path):
+    with tarfile.open(archives[1]) as source:
+        source.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    tests = ["tests/core", "tests/studies", "tests/site", "tests/test_readme.py", "tests/packaging/test_archives.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *tests],
+        cwd=unpacked,
+        env={**os.environ, "PYTHONPATH": str(unpacked / "src"), "ONECLOCK_DIST": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout

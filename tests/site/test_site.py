@@ -1,0 +1,150 @@
+"""The documentation as published: strict and whole, its calculator equal to the package, in a browser offline."""
+
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opened_page import ARTIFACTS
+
+import oneclock
+from oneclock import rule
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(build, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def calculator(site, open_page):
+    return open_page(site / "calculator" / "index.html")
+
+
+def horizons():
+    chosen = random.Random(0)
+    drawn = [10 ** chosen.uniform(0, 12) for _ in range(3000)]
+    edges = [1, 999, 1000, 1001, 5999, 6000, 6001, 40_000, 1e9]
+    return [*edges, *drawn, *(round(value) for value in drawn if value > 1)]
+
+
+def python_beta(steps, chosen):
+    try:
+        return oneclock.beta_for(steps, rule=chosen)
+    except ValueError:
+        return None
+
+
+def test_the_reference_has_every_public_name(site):
+    page = (site / "api" / "index.html").read_text(encoding="utf-8")
+    for name in oneclock.__all__:
+        assert re.search(rf'<h2 id="[^"]*\b{name}"', page), name
+
+
+def test_no_page_asks_for_anything_outside(site):
+    asks = re.compile(r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")
+    for page in site.rglob("*.html"):
+        found = [tag for tag in asks.findall(page.read_text(encoding="utf-8")) if 'rel="canonical"' not in tag]
+        assert found == [], page
+
+
+def test_the_calculator_asks_for_its_own_files_only(calculator, site):
+    assert calculator.said == []
+    assert [url for url in calculator.asked if not url.startswith((site.as_uri(), "data:"))] == []
+
+
+@pytest.mark.parametrize("chosen", ["recommended", "paper"])
+def test_its_rules_are_the_package_s(calculator, chosen):
+    steps = horizons()
+    answers = calculator.page.evaluate(f"steps => steps.map((one) => oneclock.betaFor(one, oneclock.{chosen}))", steps)
+    expected = [python_beta(one, chosen) for one in steps]
+    assert [answer is None for answer in answers] == [beta is None for beta in expected]
+    assert any(beta is not None for beta in expected)
+    # The last bit may differ: a power is the browser's own.
+    assert answers == [beta if beta is None else pytest.approx(beta, rel=1e-15, abs=1e-16) for beta in expected]
+
+
+def test_its_steps_are_the_package_s(calculator):
+    chosen = random.Random(1)
+    tokens = [(10 ** chosen.uniform(3, 13), 2 ** chosen.randint(9, 23)) for _ in range(500)]
+    answers = calculator.page.evaluate("plans => plans.map((plan) => oneclock.stepsFromTokens(...plan))", tokens)
+    assert answers == [oneclock.steps_from_tokens(*plan) for plan in tokens]
+    sizes = [
+        (chosen.choice([0.5, 3, 7.25, 300]), 10 ** chosen.randint(4, 7) + chosen.randint(0, 99)) for _ in range(500)
+    ]
+    epochs = [(*size, chosen.randint(1, 2048), chosen.randint(1, 8), chosen.random() < 0.5) for size in sizes]
+    answers = calculator.page.evaluate("plans => plans.map((plan) => oneclock.stepsFromEpochs(...plan))", epochs)
+    assert answers == [oneclock.steps_from_epochs(*plan) for plan in epochs]
+
+
+def test_its_grid_is_the_paper_s(calculator):
+    betas = [oneclock.refresh_beta(steps) for steps in range(1001, 200_000, 97)]
+    answers = calculator.page.evaluate("betas => betas.map((beta) => oneclock.onGrid(beta))", betas)
+    assert [answer["beta"] for answer in answers] == [oneclock.nearest_beta(beta) for beta in betas]
+    assert (answers[-1]["from"], answers[-1]["to"]) == tuple(
+        round(bound) for bound in rule.stability_interval(answers[-1]["beta"])
+    )
+
+
+def test_what_one_types_is_answered(calculator):
+    assert (calculator.text("#beta"), calculator.text("#memory")) == ("0.95", "20 steps")
+    calculator.page.fill("#steps", "2e5")
+    assert calculator.text("#beta") == "0.995"
+    assert "extrapolation" in calculator.text("#trust")
+    calculator.page.fill("#steps", "many")
+    assert calculator.text("#problem") == "Optimizer steps: a number above 0 is needed"
+    assert not calculator.page.locator("#beta").is_visible()
+    calculator.page.check("[value=tokens]")
+    assert calculator.text("#horizon") == f"{oneclock.steps_from_tokens(2.6e9, 131_072):,}"
+    calculator.page.check("[value=epochs]")
+    calculator.page.check("#drop-last")
+    assert calculator.text("#horizon") == "29,550"
+
+
+def test_presets_and_the_slider_fill_the_form(calculator):
+    calculator.page.select_option("#preset", index=3)
+    assert calculator.text("#horizon") == "143,000"
+    calculator.page.locator("#slide").fill("4")
+    assert (calculator.page.input_value("#steps"), calculator.text("#horizon")) == ("10,000", "10,000")
+    assert calculator.page.input_value("#preset") == ""
+
+
+def test_the_lines_to_paste_hold_the_answer_and_run(calculator):
+    import torch
+
+    lines = calculator.page.locator("#paste code").all_text_contents()
+    assert len(lines) == 7
+    assert all("0.95" in line or "horizon=20000" in line for line in lines)
+    model = torch.nn.Linear(2, 1)
+    for line in lines[:2]:
+        names: dict[str, Any] = {"torch": torch, "oneclock": oneclock, "model": model, "lr": 0.1}
+        exec(line, names)
+        assert names["optimizer"].param_groups[0]["betas"] == (0.95, 0.95)
+
+
+@pytest.mark.parametrize("steps", ["1e9", "1e13"])
+def test_a_long_memory_is_never_written_as_one(calculator, steps):
+    calculator.page.fill("#steps", steps)
+    assert 1 - float(calculator.text("#beta")) == pytest.approx(1000 / float(steps), rel=1e-3)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("device", "width", "height"), [("desk", 1280, 900), ("phone", 390, 844)])
+def test_it_fits_the_screen(open_page, site, device, width, height, scheme):
+    page = site / "calculator" / "index.html"
+    opened = open_page(page, viewport={"width": width, "height": height}, color_scheme=scheme)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    background = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    opened.page.screenshot(path=ARTIFACTS / "site" / f"calculator-{device}-{scheme}.png", full_page=True)

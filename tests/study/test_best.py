@@ -1,0 +1,205 @@
+"""Which beta is best: one answer from every door, seeds in pairs, and a plain word where there is none."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oneclock.analysis import analyse, as_json, read
+from oneclock.report import folder
+from oneclock.report.subject import subject_of
+from oneclock.study.best import Interval, at_best_rates, best_beta, best_of_sweep
+from oneclock.study.folder import Study
+from oneclock.study.identity import Identity
+from oneclock.study.records import Run
+from oneclock.sweep import Plan
+from oneclock.sweep.protocol import Grid
+from oneclock.sweep.status import status
+from oneclock.sweep.targets import Function
+
+COMMITTED = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
+BETAS = (0.5, 0.82217, 0.9, 0.94377, 0.99)
+
+
+def valley(beta, seed, depth=0.05, noise=0.0):
+    lift = {1: 0.0, 2: 0.3, 3: -0.2}[seed]
+    wobble = noise * math.sin(1000 * beta + 7 * seed)
+    return 2 + depth * (math.log10(1 - beta) + 1) ** 2 + lift + wobble
+
+
+def paper_like(loss_of, betas=BETAS, again=(0.82217, 0.9, 0.94377)):
+    return {(b, s): loss_of(b, s) for b in betas for s in ((1, 2, 3) if b in again else (1,))}
+
+
+MADE = {
+    "unequal seeds": paper_like(valley),
+    "unequal seeds, noisy": paper_like(lambda b, s: valley(b, s, noise=0.02)),
+    "a lucky seed": paper_like(valley) | {(0.5, 1): valley(0.9, 1) - 0.001},
+    "a diverged run": paper_like(valley) | {(0.9, 2): math.inf},
+    "all but one diverged": {(b, 1): math.inf for b in BETAS[1:]} | {(0.5, 1): 2.0},
+    "equal losses": {(b, s): 1.5 for b in BETAS for s in (1, 2)},
+    "equal but for the seed": {(b, s): 1.5 + s for b in BETAS for s in (1, 2)},
+    "one seed": {(b, 1): valley(b, 1) for b in BETAS},
+    "one beta": {(0.9, s): valley(0.9, s) for s in (1, 2, 3)},
+    "best at the upper end": {(b, s): 3 - b + 0.01 * s * b for b in BETAS for s in (1, 2)},
+    "best at the lower end": {(b, s): 1 + b + 0.01 * s * b for b in BETAS for s in (1, 2)},
+    "two equal seeds": {(b, s): valley(b, 1) for b in BETAS for s in (1, 2)},
+    "seeds that do not overlap": {(0.5, 1): 2.0, (0.9, 2): 1.9, (0.99, 3): 2.1},
+    "a failed run": paper_like(valley) | {(0.94377, 3): math.nan},
+    "two betas": {(b, s): valley(b, s, noise=0.01) for b in (0.5, 0.9) for s in (1, 2, 3)},
+}
+
+
+def write(path, losses, name="mine", budget=8000, rates=None):
+    for (beta, seed), loss in losses.items():
+        for rate, more in (rates or {None: 0.0}).items():
+            identity = Identity(name, beta, seed, budget, rate=rate)
+            run = Run.start(path / "runs" / identity.folder, identity)
+            for step in (budget // 2, budget):
+                value = loss + more + (0.5 if step < budget else 0.0)
+                run.log(step, val_loss=math.nan if math.isinf(loss) and step == budget else value)
+            ending = "failed" if math.isnan(loss) else "diverged" if math.isinf(loss) else "finished"
+            run.finish(ending, seconds=1.0, reason="none" if ending == "failed" else None)
+    betas, seeds = sorted({beta for beta, _ in losses}), sorted({seed for _, seed in losses})
+    plan = Plan(path, [Function(name, budget, "train.py:train")], Grid(tuple(betas), tuple(seeds)))
+    plan.study.write_header(plan.described)
+    return path
+
+
+def best_by_status(path):
+    targets = status(Plan.read(path))["targets"]
+    return {name: (one["best_beta"], one["best_interval"], one["tied_with"]) for name, one in targets.items()}
+
+
+def best_by_study(path):
+    study, found = Study.open(path), {}
+    for name in study.experiments:
+        best = study.best(name)
+        assert study.choice(name) == best.beta
+        found[name] = best.beta, best.interval and asdict(best.interval), list(best.tied_with)
+    return found
+
+
+def best_by_analysis(data):
+    return {one["name"]: (one["best_beta"], one["best_interval"], one["tied_with"]) for one in data["experiments"]}
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_every_door_says_the_same_best_of_a_committed_study(path):
+    expected = best_by_study(path)
+    assert best_by_status(path) == expected
+    assert best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2))) == expected
+    assert all(beta is not None and interval is not None for beta, interval, _ in expected.values())
+
+
+@pytest.mark.parametrize("losses", MADE.values(), ids=MADE)
+def test_every_door_says_the_same_best_of_a_made_study(tmp_path, losses):
+    path = write(tmp_path / "s", losses)
+    expected = best_by_study(path)
+    assert best_by_status(path) == expected
+    if not any(math.isfinite(loss) for loss in losses.values()):
+        return
+    assert best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2))) == expected
+    folder.write(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
+    written = json.loads((tmp_path / "report" / "data" / "analysis.json").read_text())
+    assert best_by_analysis(written) == expected
+    page = (tmp_path / "report" / "report.html").read_text()
+    beta = expected["mine"][0]
+    assert f"Best beta measured: {beta:g}" in page if beta is not None else "No best beta" in page
+
+
+def test_the_commands_print_it_as_json(tmp_path):
+    path = write(tmp_path / "s", MADE["unequal seeds, noisy"])
+    said = [
+        json.loads(subprocess.run([sys.executable, "-m", "oneclock", *line], capture_output=True, check=True).stdout)
+        for line in (["status", path, "--json"], ["analyse", path, "--json"])
+    ]
+    target, (experiment,) = said[0]["targets"]["mine"], said[1]["experiments"]
+    for name in ("best_beta", "best_interval", "tied_with", "best_word"):
+        assert target[name] == experiment[name], name
+    plain = subprocess.run([sys.executable, "-m", "oneclock", "status", path], capture_output=True, text=True).stdout
+    assert re.search(rf"best beta {target['best_beta']:g} \(", plain)
+
+
+@pytest.mark.parametrize(
+    ("case", "beta", "word"),
+    [
+        ("unequal seeds", 0.9, "told apart"),
+        ("a diverged run", 0.82217, ""),
+        ("all but one diverged", None, "nothing to compare it with"),
+        ("equal losses", None, "the same loss"),
+        ("equal but for the seed", None, "the same loss"),
+        ("one seed", 0.9, "one seed: how sure this is cannot be told"),
+        ("one beta", None, "nothing to compare it with"),
+        ("best at the upper end", 0.99, "0.99 is the largest beta swept"),
+        ("best at the lower end", 0.5, "0.5 is the smallest beta swept"),
+        ("two equal seeds", 0.9, "told apart from every other beta"),
+        ("a failed run", 0.9, ""),
+    ],
+)
+def test_the_best_of_a_case_and_what_is_said_of_it(case, beta, word):
+    found = best_beta((b, seed, loss) for (b, seed), loss in MADE[case].items())
+    assert found.beta == beta
+    assert word in found.word
+    assert (found.interval is None) == (beta is None or case == "one seed")
+
+
+def test_a_lucky_single_seed_is_held_against_the_same_seed_of_the_others():
+    runs = [(b, seed, loss) for (b, seed), loss in MADE["a lucky seed"].items()]
+    means = {b: np.mean([loss for one, _, loss in runs if one == b]) for b in BETAS}
+    assert min(means, key=means.get) == 0.5 or means[0.5] < means[0.9] + 0.04  # by plain means it looks good
+    found = best_beta(runs)
+    assert found.beta == 0.5 or 0.5 in found.tied_with
+    unlucky = best_beta([run for run in runs if run[0] != 0.5] + [(0.5, 1, valley(0.5, 1))])
+    assert unlucky.beta == 0.9
+    assert 0.5 not in unlucky.tied_with
+
+
+def test_no_answer_where_nothing_ran_or_nothing_is_finite():
+    assert best_beta([]).beta is None
+    assert "no beta ended with a finite loss" in best_beta([(0.9, 1, math.inf), (0.5, 1, math.nan)]).word
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_adding_a_constant_or_a_seeds_lift_changes_nothing(data):
+    noise = np.random.default_rng(data.draw(st.integers(0, 10**6))).normal(0, 0.01, (5, 3))
+    lifts = data.draw(st.lists(st.floats(-0.5, 0.5), min_size=3, max_size=3))
+    losses = {(b, s): valley(b, 1) + noise[i, s - 1] for i, b in enumerate(BETAS) for s in (1, 2, 3)}
+    plain = best_beta((b, s, loss) for (b, s), loss in losses.items())
+    lifted = best_beta((b, s, loss + lifts[s - 1]) for (b, s), loss in losses.items())
+    assert (lifted.beta, lifted.tied_with) == (plain.beta, plain.tied_with)
+    assert lifted.interval == plain.interval
+    assert plain.interval.lower <= plain.beta <= plain.interval.upper
+
+
+def test_the_interval_holds_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    held = tied = 0
+    for _ in range(200):
+        noise, lift = rng.normal(0, 0.02, (5, 3)), rng.normal(0, 0.1, 3)
+        runs = [(b, s, valley(b, 1) + noise[i, s - 1] + lift[s - 1]) for i, b in enumerate(BETAS) for s in (1, 2, 3)]
+        found = best_beta(runs)
+        held += found.interval.lower <= 0.9 <= found.interval.upper
+        tied += found.beta == 0.9 or 0.9 in found.tied_with
+    assert held >= 180
+    assert tied >= 180
+
+
+def test_each_beta_is_compared_at_its_own_best_rate(tmp_path):
+    losses = paper_like(valley)
+    path = write(tmp_path / "s", losses, rates={0.5: 0.0, 1.0: 0.2, 2.0: 0.4})
+    (sweep,) = read(path).sweeps
+    assert {trial.rate for trial in sweep.tied} == {0.5, 1.0, 2.0}
+    assert {trial.rate for trial in at_best_rates(sweep).tied} == {0.5}
+    assert best_of_sweep(sweep) == best_beta((b, s, loss) for (b, s), loss in losses.items())
+    assert best_by_study(path) == best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2)))
+    assert isinstance(Study.open(path).best().interval, Interval)

@@ -1,0 +1,84 @@
+"""What one more run costs its driver: the same however many have ended before it; and how long the rest will take."""
+
+import sys
+
+import pytest
+
+from oneclock.study.claims import Claim
+from oneclock.study.folder import Row
+from oneclock.study.records import Result
+from oneclock.sweep import Grid, Plan, Where
+from oneclock.sweep.drive import _Driver
+from oneclock.sweep.job import Ended
+from oneclock.sweep.live import Display, time_left
+from oneclock.sweep.progress import Pace
+from oneclock.sweep.stop import Stop
+from oneclock.sweep.targets import Function
+
+FILES = {"access", "listdir", "lstat", "mkdir", "open", "scandir", "stat", "utime"}
+
+
+class Instant:
+    """An engine in which every run ends at once, one at a time; it notes what its driver did in between."""
+
+    workers, dashboard = 2, None
+
+    def __init__(self):
+        self.jobs, self.looks, self.seen = [], 0, []
+
+    def submit(self, job):
+        self.jobs.append(job)
+
+    def ended(self, timeout):
+        self.seen.append(self.looks)
+        self.looks = 0
+        return [Ended(self.jobs.pop(0).path, Result("finished", 1.0, 10, 10, 2.0))]
+
+    def count(self, frame, event, function):
+        """Called for every call of a C function: was it one that looks at a file?"""
+        home = getattr(function, "__module__", None)
+        self.looks += event == "c_call" and home in ("posix", "io", "_io") and function.__name__ in FILES
+
+
+def looks_per_run(folder, runs):
+    """How often the driver of a sweep of so many runs looks at files, from one run's end to the next."""
+    betas = tuple(1 - 1 / number for number in range(2, runs + 2))
+    plan = Plan(folder, [Function("x", 10, "sweep_target.py:train")], Grid(betas=betas, seeds=(1,)))
+    plan.write()
+    engine = Instant()
+    with Claim.take(folder) as claim, Stop(lambda: None, lambda: None) as stop:
+        driver = _Driver(plan, Where(), claim, engine, ())
+        with Display(driver.progress, engine) as display:
+            sys.setprofile(engine.count)
+            try:
+                driver.drive(display, stop)
+            finally:
+                sys.setprofile(None)
+    assert len(engine.seen) == runs
+    assert len(plan.study.ended) == runs
+    return engine.seen[1:]
+
+
+def test_one_more_run_costs_as_many_looks_at_files_after_ten_as_after_three_hundred(tmp_path, capsys):
+    few, many = looks_per_run(tmp_path / "few", 10), looks_per_run(tmp_path / "many", 300)
+    assert few[-1] == many[-1]
+    assert max(many) <= 5
+    assert "300 of at most 300 runs" in capsys.readouterr().out
+
+
+def test_time_left_counts_the_workers_that_really_run():
+    done = [Row("a", 0.9, seed, "finished", 100, 100, seconds=60.0) for seed in (1, 2)]
+    assert Pace(done).left({"a": 3}, workers=2) == 90
+    running = Row("a", 0.5, 1, "running", 50, 100)
+    assert time_left([*done, running], {"a": 1}, workers=1) == pytest.approx(30)
+    assert Pace().left({"a": 3}, workers=2) is None
+    assert Pace([Row("a", 0.9, 1, "failed", 5, 100, seconds=9.0)]).left({"a": 1}, workers=1) is None
+
+
+def test_the_last_run_is_not_shared_by_workers_that_have_nothing_to_do(tmp_path):
+    plan = Plan(tmp_path, [Function("x", 10, "sweep_target.py:train")], Grid(betas=(0.5, 0.9), seeds=(1,)))
+    with Claim.take(tmp_path) as claim:
+        driver = _Driver(plan, Where(), claim, Instant(), ())
+        driver.submit()
+        driver.progress.end(driver.engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
+    assert driver.progress.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"
