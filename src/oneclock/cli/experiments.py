@@ -35,7 +35,7 @@ def command(
 
     if name is None:
         if settings or rehearse:
-            raise ValueError("--set and --rehearse need the name of an experiment before them")
+            raise ValueError("--set or --rehearse needs the name of an experiment before it")
         chosen = list((LAPTOP if laptop else EXPERIMENTS).values())
         if as_json:
             print(json.dumps([dataclasses.asdict(experiment) for experiment in chosen], indent=2))

@@ -214,6 +214,9 @@ class _Rows:
         for start in range(0, self.num_rows, batch_size):
             yield {"text": [*self._texts[start : start + batch_size]]}
 
+    def select(self, order: np.ndarray, keep_in_memory: bool) -> _Rows:
+        return _Rows([self._texts[number] for number in order])
+
 
 def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     """The files of a split at any depth, with names as on the hub: c4-train.00000-of-01024.json.gz is one of them.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from oneclock.experiments.checks import check
 from oneclock.experiments.joint import JOINT
 from oneclock.experiments.laptop import FASHION, SERIES, TWINS
-from oneclock.experiments.matters import matters
 from oneclock.experiments.notes import NOTES, origins
 from oneclock.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.experiments.published import AS_PRINTED, PUBLISHED
+from oneclock.experiments.recorded import recorded
 from oneclock.experiments.spec import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in PUBLISHED}
@@ -40,8 +40,8 @@ __all__ = [
     "Experiment",
     "check",
     "find",
-    "matters",
     "origins",
     "override",
+    "recorded",
     "settings_of",
 ]

@@ -1,7 +1,7 @@
 """What an experiment is: frozen values, no behaviour. Variants are made with `dataclasses.replace` or `override`.
 
 A spec says everything that decides a loss curve except beta, seed and the machine. Its nested dataclasses are plain
-data: what of it matters goes into a run's record (`experiments.matters`), and its hash names the run.
+data: it goes into a run's record (`experiments.recorded`), and what of it changes a loss names the run.
 """
 
 from __future__ import annotations

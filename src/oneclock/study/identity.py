@@ -12,17 +12,19 @@ from typing import Any
 Beta = float | tuple[float, float]
 """The tied beta of a run, or the untied pair (beta1, beta2) of a baseline."""
 
+WORDS = frozenset({"name", "title", "split", "t_es", "seeds"})
+"""What a spec says about an experiment and no training reads: correcting it orphans no run."""
+
 
 @dataclass(frozen=True)
 class Identity:
     """A run: its experiment, beta, seed, length, learning rate and whatever else decides its loss (`spec`).
 
-    `spec` holds nothing else: no title, no list of seeds, so that correcting a word orphans no run. `rate` is what a
-    sweep over rates set: a factor on an experiment's own, or a function's `lr`; None where it was left alone. `split`
-    says what the run is for, and is no part of what names it.
+    `rate` is what a sweep over rates set: a factor on an experiment's own, or a function's `lr`; None where it was left
+    alone. `split` says what the run is for, and is no part of what names it; nor are the words of a spec.
 
-    >>> one = Identity("digits", beta=0.9, seed=1, budget=200, spec={"width": 8})
-    >>> one.hash == Identity("digits", 0.9, 1, 200, split="heldout", spec={"width": 8}).hash
+    >>> one = Identity("digits", beta=0.9, seed=1, budget=200, spec={"width": 8, "title": "Digitz"})
+    >>> one.hash == Identity("digits", 0.9, 1, 200, split="heldout", spec={"width": 8, "title": "Digits"}).hash
     True
     """
 
@@ -47,7 +49,8 @@ class Identity:
         beta = list(self.beta) if isinstance(self.beta, tuple) else self.beta
         rate = {} if self.rate is None else {"rate": self.rate}
         named = {"experiment": self.experiment, "beta": beta, "seed": self.seed, "budget": self.budget}
-        return json.loads(json.dumps(named | rate | {"spec": self.spec}))
+        spec = {name: value for name, value in self.spec.items() if name not in WORDS}
+        return json.loads(json.dumps(named | rate | {"spec": spec}))
 
     @property
     def hash(self) -> str:

@@ -105,7 +105,7 @@ class Run:
                 budget=int(header["budget"]),
                 rate=None if rate is None else float(rate),
                 split=str(header["split"]),
-                spec=header["spec"] if header["schema"] > 1 else _without_words(header["spec"]),
+                spec=header["spec"],
             )
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"{path}/run.json is not a run of oneclock: {error!r}") from None
@@ -188,14 +188,6 @@ class Run:
     def _length(self) -> int:
         path = self.path / "curve.jsonl"
         return path.stat().st_size if path.exists() else 0
-
-
-_WORDS = frozenset({"name", "title", "split", "t_es", "seeds"})
-
-
-def _without_words(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec as records of schema 1 have it, without what changes no loss and was written all the same."""
-    return {name: value for name, value in spec.items() if name not in _WORDS}
 
 
 def runs_of(study: Path) -> Iterator[Run]:

@@ -92,10 +92,10 @@ class Named:
         return {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
 
     def identity(self, cell: Cell) -> Identity:
-        from oneclock.experiments import matters
+        from oneclock.experiments import recorded
 
         spec = self.experiment(cell.rate)
-        return Identity(spec.name, cell.beta, cell.seed, spec.budget, spec.split, matters(spec), cell.rate)
+        return Identity(spec.name, cell.beta, cell.seed, spec.budget, spec.split, recorded(spec), cell.rate)
 
     def modules(self) -> list[str]:
         """All that a run imports, also what it would import late: one to three seconds of every run."""

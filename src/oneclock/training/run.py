@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from oneclock import data, models
-from oneclock.experiments import matters
+from oneclock.experiments import recorded
 from oneclock.experiments.spec import Experiment
 from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
@@ -102,7 +102,7 @@ def identify(experiment: Experiment, beta: Beta, seed: int, rate: float | None =
     if not 0 <= seed < 2**32:  # which is what NumPy takes
         raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed}")
     return Identity(
-        experiment.name, checked(beta), seed, experiment.budget, experiment.split, matters(experiment), rate
+        experiment.name, checked(beta), seed, experiment.budget, experiment.split, recorded(experiment), rate
     )
 
 

@@ -1,20 +1,17 @@
-"""What of a spec changes a loss, as plain data: what names a run.
+"""A spec as a run's record holds it: plain data, from which what names the run is made.
 
-A title, the paper's T_ES, the split and the list of seeds change no loss. A field that was added later says, at its
-default, what was before: records written without it name the same run.
+A field that was added later says, at its default, what was before, and is left out there: records that were written
+without it name the same run.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import Any
 
 from oneclock.experiments.spec import Experiment
-
-WORDS = ("name", "title", "split", "seeds", "t_es")
-"""Fields that change no loss; the name stands beside the spec in a run's identity."""
 
 ADDED: dict[str, Any] = {
     "model.padding": None,
@@ -37,15 +34,14 @@ ADDED: dict[str, Any] = {
 """Fields that the first committed records do not have -> the default that means what was before."""
 
 
-def matters(spec: Experiment | Mapping[str, Any]) -> dict[str, Any]:
-    """The spec, or the plain data of one, without its words and without added fields at their defaults.
+def recorded(experiment: Experiment) -> dict[str, Any]:
+    """The spec as plain data, without added fields at their defaults.
 
     >>> from oneclock.experiments import find
-    >>> matters(find("gpt2-bible"))["optimizer"]
+    >>> recorded(find("gpt2-bible"))["optimizer"]
     {'name': 'adamw', 'lr': 0.005, 'weight_decay': 0.01, 'decay': 'weights', 'clip': 1.0}
     """
-    plain = json.loads(json.dumps(asdict(spec) if is_dataclass(spec) else dict(spec)))  # tuples become lists
-    return _pruned({name: value for name, value in plain.items() if name not in WORDS}, "")
+    return _pruned(json.loads(json.dumps(asdict(experiment))), "")  # tuples become lists
 
 
 def _pruned(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
