@@ -9,23 +9,43 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from oneclock.advice import advise
+    from oneclock.analysis import analyse
     from oneclock.horizon import Curve, early_stop, effective_horizon
+    from oneclock.logs import read_log
     from oneclock.optim import BalancedAdam, BalancedAdamW, RefreshScheduler, decay_groups
+    from oneclock.report.folder import write_report
     from oneclock.rule import (
         GRID,
         beta_for,
         choose,
         memory_horizon,
         nearest_beta,
+        recommend,
         refresh_beta,
         refresh_count,
         stability_interval,
-        steps_from_epochs,
-        steps_from_tokens,
     )
+    from oneclock.steps import steps_from_epochs, steps_from_tokens
+    from oneclock.study.folder import Study, open_study
     from oneclock.sweep import run_sweep
 
     __version__: str
+
+_HOME = {
+    **dict.fromkeys(["beta_for", "recommend", "memory_horizon", "refresh_count", "refresh_beta"], "oneclock.rule"),
+    **dict.fromkeys(["choose", "nearest_beta", "stability_interval", "GRID"], "oneclock.rule"),
+    **dict.fromkeys(["BalancedAdamW", "BalancedAdam", "RefreshScheduler", "decay_groups"], "oneclock.optim"),
+    **dict.fromkeys(["Curve", "early_stop", "effective_horizon"], "oneclock.horizon"),
+    **dict.fromkeys(["steps_from_tokens", "steps_from_epochs"], "oneclock.steps"),
+    "read_log": "oneclock.logs",
+    "advise": "oneclock.advice",
+    "run_sweep": "oneclock.sweep",
+    **dict.fromkeys(["open_study", "Study"], "oneclock.study.folder"),
+    "analyse": "oneclock.analysis",
+    "write_report": "oneclock.report.folder",
+}
+"""Where each public name lives."""
 
 __all__ = [
     "GRID",
@@ -33,6 +53,9 @@ __all__ = [
     "BalancedAdamW",
     "Curve",
     "RefreshScheduler",
+    "Study",
+    "advise",
+    "analyse",
     "beta_for",
     "choose",
     "decay_groups",
@@ -40,19 +63,17 @@ __all__ = [
     "effective_horizon",
     "memory_horizon",
     "nearest_beta",
+    "open_study",
+    "read_log",
+    "recommend",
     "refresh_beta",
     "refresh_count",
     "run_sweep",
     "stability_interval",
     "steps_from_epochs",
     "steps_from_tokens",
+    "write_report",
 ]
-
-_HOME = {
-    **dict.fromkeys(["Curve", "early_stop", "effective_horizon"], "oneclock.horizon"),
-    **dict.fromkeys(["BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"], "oneclock.optim"),
-    "run_sweep": "oneclock.sweep",
-}
 
 
 def __getattr__(name: str) -> Any:
@@ -63,7 +84,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'oneclock' has no attribute {name!r}")
     try:
-        value = getattr(importlib.import_module(_HOME.get(name, "oneclock.rule")), name)
+        value = getattr(importlib.import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

@@ -44,7 +44,7 @@ def refresh_count(beta: float, horizon: float) -> float:
     >>> round(refresh_count(0.95, horizon=20_000), 6)
     1000.0
     """
-    return (1 - checked_beta(beta)) * _positive(horizon, "horizon")
+    return (1 - checked_beta(beta)) * positive(horizon, "horizon")
 
 
 def refresh_beta(horizon: float, refreshes: float = REFRESHES) -> float:
@@ -53,7 +53,7 @@ def refresh_beta(horizon: float, refreshes: float = REFRESHES) -> float:
     >>> refresh_beta(20_000)
     0.95
     """
-    horizon, refreshes = _positive(horizon, "horizon"), _positive(refreshes, "refreshes")
+    horizon, refreshes = positive(horizon, "horizon"), positive(refreshes, "refreshes")
     if horizon <= refreshes:
         raise ValueError(
             f"no beta refreshes {refreshes:g} times in {horizon:g} steps: "
@@ -80,70 +80,13 @@ def stability_interval(beta: float, refreshes: float = REFRESHES, grid: Sequence
     >>> tuple(round(bound) for bound in stability_interval(0.94377))
     (12802, 22766)
     """
-    refreshes = _positive(refreshes, "refreshes")
+    refreshes = positive(refreshes, "refreshes")
     values = sorted(grid)
     if beta not in values:
         raise ValueError(f"beta {beta!r} is not on the grid; project it first with nearest_beta")
     index = values.index(beta)
     bounds = [refreshes / (1 - (low + high) / 2) for low, high in pairwise(values)]
     return (bounds[index - 1] if index else 0.0, bounds[index] if index < len(bounds) else math.inf)
-
-
-def steps_from_tokens(tokens: float, tokens_per_step: float) -> int:
-    """Optimizer steps that `tokens` training tokens give; a last partial step counts.
-
-    >>> steps_from_tokens(2.6e9, tokens_per_step=131_072)
-    19837
-    """
-    return math.ceil(_positive(tokens, "tokens") / _positive(tokens_per_step, "tokens_per_step"))
-
-
-def steps_from_epochs(
-    epochs: float, samples: int, batch_size: int, accumulate: int = 1, drop_last: bool = False
-) -> int:
-    """Optimizer steps of `epochs` passes over `samples`; partial batches count unless `drop_last`, as in a DataLoader.
-
-    `batch_size` is what one forward pass sees over all devices; `accumulate` forward passes make one step.
-
-    >>> steps_from_epochs(50, samples=75_750, batch_size=128, drop_last=True)
-    29550
-    """
-    samples, batch_size = _whole(samples, "samples"), _whole(batch_size, "batch_size")
-    accumulate = _whole(accumulate, "accumulate")
-    batches = samples // batch_size if drop_last else -(-samples // batch_size)
-    if not batches:
-        raise ValueError(f"{samples} samples do not fill one batch of {batch_size}; lower batch_size or keep the last")
-    return math.ceil(_positive(epochs, "epochs") * -(-batches // accumulate))
-
-
-def planned_steps(
-    steps: float | None = None,
-    *,
-    tokens: float | None = None,
-    tokens_per_step: float | None = None,
-    epochs: float | None = None,
-    samples: int | None = None,
-    batch_size: int | None = None,
-    accumulate: int = 1,
-    drop_last: bool = False,
-) -> float:
-    """Optimizer steps from whichever one of the three a person knows: steps, tokens or epochs.
-
-    >>> planned_steps(epochs=50, samples=75_750, batch_size=128, drop_last=True)
-    29550
-    """
-    if sum(known is not None for known in (steps, tokens, epochs)) != 1:
-        raise ValueError("give the training time once: as steps, as tokens and tokens per step, or as epochs")
-    if steps is not None:
-        return _positive(steps, "horizon")
-    if tokens is not None:
-        if tokens_per_step is None:
-            raise ValueError("tokens need tokens per step beside them (--tokens-per-step)")
-        return steps_from_tokens(tokens, tokens_per_step)
-    if samples is None or batch_size is None:
-        raise ValueError("epochs need the number of samples and the batch size beside them (--samples, --batch-size)")
-    assert epochs is not None  # one of the three is known
-    return steps_from_epochs(epochs, samples, batch_size, accumulate, drop_last)
 
 
 def checked_beta(beta: float) -> float:
@@ -161,18 +104,13 @@ def _tidy(value: float) -> float:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _positive(value: float, name: str) -> float:
+def positive(value: float, name: str) -> float:
+    """`value` itself if it is a finite number above 0, else a ValueError that names it."""
     if not _is_number(value) or not 0 < value < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
     if value > 1e300:
         raise ValueError(f"{name} is too large to compute with; give it in steps, below 1e300")
     return value if isinstance(value, int) else float(value)
-
-
-def _whole(value: int, name: str) -> int:
-    if _positive(value, name) != int(value):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
-    return int(value)
 
 
 def _below_one(beta: float, horizon: float) -> float:
@@ -207,7 +145,7 @@ class Refresh:
     refreshes: float = REFRESHES
 
     def __post_init__(self) -> None:
-        _positive(self.refreshes, "refreshes")
+        positive(self.refreshes, "refreshes")
 
     @property
     def name(self) -> str:
@@ -241,7 +179,7 @@ class Fixed:
         return 1 - self.beta + 0 * horizon
 
     def __call__(self, horizon: float) -> float:
-        _positive(horizon, "horizon")
+        positive(horizon, "horizon")
         return self.beta
 
 
@@ -258,8 +196,8 @@ class Power:
     t0: float = 10_000
 
     def __post_init__(self) -> None:
-        _positive(self.c, "c")
-        _positive(self.t0, "t0")
+        positive(self.c, "c")
+        positive(self.t0, "t0")
         if not (_is_number(self.alpha) and math.isfinite(self.alpha)):
             raise ValueError(f"alpha must be a finite number, got {self.alpha!r}")
 
@@ -271,7 +209,7 @@ class Power:
         return self.c * (horizon / self.t0) ** -self.alpha
 
     def __call__(self, horizon: float) -> float:
-        rate = self.rate(_positive(horizon, "horizon"))
+        rate = self.rate(positive(horizon, "horizon"))
         if not rate <= 1:
             raise ValueError(f"{self.name} has no beta for {horizon:g} steps: 1 - beta would be {rate:g}, above 1")
         return _below_one(1 - rate, horizon)
@@ -293,8 +231,8 @@ class Bent:
     refreshes: float = REFRESHES
 
     def __post_init__(self) -> None:
-        _positive(self.knee, "knee")
-        _positive(self.refreshes, "refreshes")
+        positive(self.knee, "knee")
+        positive(self.refreshes, "refreshes")
         if not (_is_number(self.alpha) and 0 <= self.alpha <= 1):
             raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha!r}")
         if self.knee <= self.refreshes:
@@ -312,7 +250,7 @@ class Bent:
         return above * (horizon >= self.knee) + below.clip(max=1.0) * (horizon < self.knee)
 
     def __call__(self, horizon: float) -> float:
-        return _below_one(1 - self.rate(_positive(horizon, "horizon")), horizon)
+        return _below_one(1 - self.rate(positive(horizon, "horizon")), horizon)
 
 
 RECOMMENDED: Rule = Bent(knee=CALIBRATED[0], alpha=0.0)
@@ -451,3 +389,53 @@ def choose(horizon: float, refreshes: float = REFRESHES) -> Choice:
         calibrated=inside and refreshes == REFRESHES,
         notes=tuple(notes),
     )
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The one answer for a horizon: beta by `rule`, what it means there, the paper's beside it, and how sure it is.
+
+    `paper_beta` is None where the paper's rule has none; `sure` is a sentence.
+    """
+
+    horizon: float
+    rule: str
+    beta: float
+    memory_horizon: float
+    refreshes: float
+    paper_beta: float | None
+    sure: str
+
+
+def recommend(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> Recommendation:
+    """The beta for a training that is useful for `horizon` steps, and how far to trust it; words as in `beta_for`.
+
+    >>> answer = recommend(1_200)
+    >>> round(answer.beta, 4), round(answer.memory_horizon, 4), round(answer.paper_beta, 4)
+    (0.8333, 6.0, 0.1667)
+    """
+    horizon, chosen = _tidy(positive(horizon, "horizon")), chosen_rule(rule, refreshes)
+    beta = chosen(horizon)
+    return Recommendation(
+        horizon=horizon,
+        rule=chosen.name,
+        beta=beta,
+        memory_horizon=1 / (1 - beta),
+        refreshes=(1 - beta) * horizon,
+        paper_beta=refresh_beta(horizon) if horizon > REFRESHES else None,
+        sure=_sure(horizon, chosen),
+    )
+
+
+def _sure(horizon: float, chosen: Rule) -> str:
+    low, high = CALIBRATED
+    if chosen != RECOMMENDED:
+        return "a rule of your choice"
+    if horizon < low:
+        return (
+            f"below {low:,} steps this is a cautious choice and not yet a finding: no shorter memory than the paper's "
+            f"at {low:,}; sweep if you can (oneclock sweep --protocol adaptive)"
+        )
+    if horizon > high:
+        return f"the paper's rule, beyond the {high:,} steps that its evidence covers"
+    return f"the paper's rule, within the {low:,} to {high:,} steps that its evidence covers"

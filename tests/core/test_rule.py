@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneclock import rule
+from oneclock import steps as steps_of
 
 # Typed from the tables "selected betas" and "stability intervals": T_ES, selected beta, lower and upper T_ES.
 EXPERIMENTS = {
@@ -133,8 +134,8 @@ def test_bad_horizons_are_refused_in_words(bad):
         lambda: rule.refresh_beta(bad),
         lambda: rule.refresh_beta(20_000, refreshes=bad),
         lambda: rule.refresh_count(0.9, bad),
-        lambda: rule.steps_from_tokens(bad, 10),
-        lambda: rule.steps_from_epochs(1, bad, 10),
+        lambda: steps_of.steps_from_tokens(bad, 10),
+        lambda: steps_of.steps_from_epochs(1, bad, 10),
         lambda: rule.Refresh(bad),
         lambda: rule.Fixed(0.9)(bad),
         lambda: rule.Power(bad, 1),
@@ -187,17 +188,17 @@ def test_the_ends_of_the_grid_are_open():
     ],
 )
 def test_steps_from_epochs(arguments, steps):
-    assert rule.steps_from_epochs(**arguments) == steps
+    assert steps_of.steps_from_epochs(**arguments) == steps
 
 
 def test_steps_from_nothing_useful():
     with pytest.raises(ValueError, match="do not fill one batch"):
-        rule.steps_from_epochs(1, samples=5, batch_size=10, drop_last=True)
+        steps_of.steps_from_epochs(1, samples=5, batch_size=10, drop_last=True)
     with pytest.raises(ValueError, match="whole number"):
-        rule.steps_from_epochs(1, samples=5.5, batch_size=10)
+        steps_of.steps_from_epochs(1, samples=5.5, batch_size=10)
     for given_twice in ({}, {"steps": 5, "tokens": 3}, {"tokens": 5}, {"epochs": 1}):
         with pytest.raises(ValueError, match="steps|tokens|epochs"):
-            rule.planned_steps(**given_twice)
+            steps_of.planned_steps(**given_twice)
 
 
 def test_doubts_are_said():

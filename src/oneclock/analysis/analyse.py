@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,10 +25,14 @@ from oneclock.rule import REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.study.best import at_best_rates
 from oneclock.study.losses import losses_of, relative_gaps
 from oneclock.study.sweeps import Sweep, Sweeps
+from oneclock.study.table import read
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def analyse(
-    study: Sweeps,
+    study: Sweeps | str | Path | pd.DataFrame | Mapping[str, Sequence[Any]],
     refreshes: float = REFRESHES,
     candidates: Sequence[float] | None = None,
     fixed: float | None = None,
@@ -38,17 +43,31 @@ def analyse(
 ) -> Analysis:
     """The whole analysis of a study; equal data and equal arguments give an equal value.
 
-    `refreshes` is the R0 of the rule that selects beta, `candidates` the values of R0 to calibrate over, `fixed` the
-    beta to compare with (None: the one with the smallest development mean), `rules` others to put side by side with
-    them; `draws` are of the bootstrap, `repeats` of the noise study, `seed` of both.
+    Args:
+        study: A study's folder, a CSV, TSV or Parquet file of runs, a DataFrame or a mapping of columns; or what `read`
+            made of one.
+        refreshes: R0 of the refresh rule that selects beta.
+        candidates: The values of R0 to calibrate over (default: the paper's).
+        fixed: The beta to compare with (default: the one with the smallest development mean).
+        rules: Other rules to put side by side with them.
+        draws: Of the bootstrap.
+        repeats: Of the noise study.
+        seed: Of both.
 
-    >>> from oneclock.study.table import read
+    Returns:
+        An `Analysis`: per experiment the best beta with its interval, gaps, arms and what rules would have cost; over
+        all of them calibration, robustness and rules side by side.
+
+    Raises:
+        ValueError: Where the source cannot be read, or holds nothing to analyse.
+
     >>> table = {"experiment": "aaabbb", "budget": [10_000] * 6, "beta": [0, 0.9, 0.99] * 2,
     ...          "min_val_loss": [3, 1, 2, 3, 2, 4]}
-    >>> analysis = analyse(read(table), draws=10, repeats=10)
+    >>> analysis = analyse(table, draws=10, repeats=10)
     >>> [(e.oracle_beta, e.selected_beta) for e in analysis.experiments], analysis.summary.refresh.all.max.value
     ([(0.9, 0.9), (0.9, 0.9)], 0.0)
     """
+    study = study if isinstance(study, Sweeps) else read(study)
     sweeps = [at_best_rates(sweep) for sweep in study.sweeps]
     horizons = [horizons_of(sweep) for sweep in sweeps]
     ground = ground_of(sweeps, horizons, draws, seed)

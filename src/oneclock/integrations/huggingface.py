@@ -14,7 +14,8 @@ from typing import Any
 from oneclock.integrations import torchvision_first  # noqa: F401
 from oneclock.integrations.running import advice, figures
 from oneclock.optim import BalancedAdamW
-from oneclock.rule import Rule, beta_for, steps_from_epochs
+from oneclock.rule import Rule, beta_for
+from oneclock.steps import steps_from_epochs
 
 try:
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,14 +23,37 @@ from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
 from oneclock.report.page import page, waiting_page
 from oneclock.report.rules import rule_figures
-from oneclock.report.subject import Subject
+from oneclock.report.subject import Subject, subject_of
 from oneclock.report.sweeps import curve_figures, sweep_figures
+from oneclock.rule import REFRESHES, Rule
 
 
 def tables_of(analysis: Analysis) -> list[Table]:
     """The paper's five tables, then the others that there is something for."""
     made = (make(analysis) for make in EVERY)
     return [table for table in made if table.rows]
+
+
+def write_report(
+    source: str | Path, out: str | Path = "report", *, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()
+) -> Path:
+    """Write the report of a study: the page, its tables, figures and data.
+
+    Args:
+        source: A study's folder, or a CSV, TSV or Parquet file of runs.
+        out: The folder to write.
+        refreshes: R0 of the refresh rule whose choice is marked.
+        rules: Other rules to put side by side.
+
+    Returns:
+        The path of the page, one HTML file that opens from disk.
+
+    Raises:
+        ImportError: Where matplotlib or jinja2 is missing.
+        ValueError: Where the source holds nothing to report.
+    """
+    typed = shlex.join(["oneclock", "report", Path(source).resolve().name, "--out", Path(out).resolve().name])
+    return write(subject_of(Path(source), refreshes, rules), Path(out), typed)
 
 
 def write(

@@ -221,6 +221,25 @@ class Study:
         return place
 
 
+def open_study(path: str | Path) -> Study:
+    """The study in a folder, made by a sweep here or elsewhere.
+
+    Args:
+        path: The folder: it holds `study.json`, `runs/`, or both.
+
+    Returns:
+        The study: `best()`, `choice()`, `table()`, `rows()`, `experiments`.
+
+    Raises:
+        ValueError: Where the folder holds no study.
+
+    >>> open_study("no-such-folder")
+    Traceback (most recent call last):
+    ValueError: no-such-folder holds no study: it has neither study.json nor runs/
+    """
+    return Study.open(path)
+
+
 def _entries(folder: Path) -> Iterator[str]:
     with suppress(FileNotFoundError, NotADirectoryError):
         yield from sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
