@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from oneclock.horizon import Curve, early_stop, effective_horizon
     from oneclock.logs import read_log
     from oneclock.optim import BalancedAdam, BalancedAdamW, RefreshScheduler, decay_groups
+    from oneclock.report.brief import in_words
     from oneclock.report.folder import write_report
     from oneclock.rule import (
         GRID,
@@ -43,6 +44,7 @@ _HOME = {
     "run_sweep": "oneclock.sweep",
     **dict.fromkeys(["open_study", "Study"], "oneclock.study.folder"),
     "analyse": "oneclock.analysis",
+    "in_words": "oneclock.report.brief",
     "write_report": "oneclock.report.folder",
 }
 """Where each public name lives."""
@@ -61,6 +63,7 @@ __all__ = [
     "decay_groups",
     "early_stop",
     "effective_horizon",
+    "in_words",
     "memory_horizon",
     "nearest_beta",
     "open_study",

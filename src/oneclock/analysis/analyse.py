@@ -21,7 +21,7 @@ from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
 from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
-from oneclock.rule import REFRESHES, Fixed, Power, Refresh, Rule
+from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.study.best import at_best_rates
 from oneclock.study.losses import losses_of, relative_gaps
 from oneclock.study.sweeps import Sweep, Sweeps
@@ -92,6 +92,7 @@ def analyse(
     summary = dataclasses.replace(summary, verdict=tuple(verdict.summary_verdict(summary, intervals)))
     return Analysis(
         experiments=experiments,
+        recommended=ground.row(RECOMMENDED, name="recommended"),
         summary=summary,
         calibration=calibration,
         robustness=robustness,

@@ -426,9 +426,12 @@ class Surface:
 
 @dataclass(frozen=True)
 class Analysis:
-    """All of it. `missing` says what was left out or not known, over all experiments."""
+    """All of it. `recommended` is what the recommendation would have cost; `missing` says what was left out or not
+    known, over all experiments.
+    """
 
     experiments: tuple[ExperimentResult, ...]
+    recommended: RuleRow
     summary: Summary
     calibration: Calibration
     robustness: Robustness

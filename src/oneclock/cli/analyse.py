@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +12,6 @@ from oneclock.rule import REFRESHES, rule_from
 
 if TYPE_CHECKING:
     from oneclock.analysis import Analysis
-
-_WIDE = 160
 
 Rules = Annotated[
     list[str] | None,
@@ -38,9 +36,10 @@ def command(
     refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = REFRESHES,
     rules: Rules = None,
     seed: Annotated[int, typer.Option(help="Of the bootstrap and the noise study.")] = 0,
+    full: Annotated[bool, typer.Option("--full", help="Every table: calibration, robustness, rules.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Oracle, T_ES both ways, selected beta, gaps, calibration, robustness, rules side by side.
+    """Which beta was best, how sure that is, and what the rules would have cost.
 
     oneclock analyse study/
 
@@ -60,26 +59,29 @@ def command(
         import json
 
         print(json.dumps(plain(analysis), indent=1, allow_nan=False))
+        return
+    from oneclock.report.brief import in_words
+
+    width = shutil.get_terminal_size().columns  # of the terminal, or what COLUMNS says, or 80
+    print(in_words(analysis, width))
+    if full:
+        _show(analysis, width)
     else:
-        _show(analysis)
+        print("\nEvery table, calibration and what is missing: --full. As a page: oneclock report")
 
 
-def _show(analysis: Analysis) -> None:
+def _show(analysis: Analysis, width: int) -> None:
     from rich.console import Console
 
     from oneclock.analysis import tables
     from oneclock.report.tables import to_rich
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    console = Console(highlight=False, width=width)
     for make in tables.EVERY:
         table = make(analysis)
         if table.rows:
             console.print(to_rich(table))
-    for title, sentences in (
-        ("Summary", analysis.summary.verdict),
-        ("Calibration", analysis.calibration.verdict),
-        ("Missing", analysis.missing),
-    ):
+    for title, sentences in (("Calibration", analysis.calibration.verdict), ("Missing", analysis.missing)):
         console.print(f"[bold]{title}[/]")
         for sentence in sentences or ("nothing",):
             console.print(f"- {sentence}", markup=False)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +62,9 @@ def command(
         bool,
         typer.Option("--keep-runs", help="Go on in the folder although the code behind its runs has changed."),
     ] = False,
+    with_report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write the study's report at the end, where it can be drawn.")
+    ] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
     """Sweep beta by the paper's protocol. It survives a crash: the same command again continues.
@@ -72,7 +78,7 @@ def command(
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
     """
     from oneclock.sweep import Plan, Where
-    from oneclock.sweep.drive import in_words
+    from oneclock.sweep.drive import in_words as plan_in_words
 
     values = {
         "betas": None if betas is None else _numbers(betas, float, "--betas"),
@@ -90,12 +96,12 @@ def command(
     else:
         plan = _again(out, protocol, values, extend, keep_runs)
     plan.check()
-    for line in in_words(plan, jobs):
+    for line in plan_in_words(plan, jobs):
         print(line)
     if dry_run:
         return
     run(plan, where)
-    _finish(plan)
+    _finish(plan, with_report)
 
 
 def _targets(
@@ -148,15 +154,27 @@ def run(plan: Plan, where: Where) -> None:
         raise typer.Exit(130) from None
 
 
-def _finish(plan: Plan) -> None:
-    from oneclock.sweep.status import best_in_words, status
-
-    for name, target in status(plan)["targets"].items():
-        print(f"{name}: {best_in_words(target)}; {target['done']}")
+def _finish(plan: Plan, with_report: bool) -> None:
+    for target in plan.targets:
+        print(f"{target.name}: {plan.step(target).reason}")
     failed = plan.study.failed()
+    with suppress(ValueError):  # nothing ended well: status says so
+        _answer(plan.path, with_report)
     if failed:
         print(f"{len(failed)} runs failed; `oneclock status {plan.path}` says why, `oneclock retry` tries them again")
         raise typer.Exit(1)
+
+
+def _answer(study: Path, with_report: bool) -> None:
+    """The first lines of the study's analysis, and its page where the parts for it are installed."""
+    from oneclock.analysis import analyse
+    from oneclock.report.brief import in_words
+
+    print("\n" + in_words(analyse(study), shutil.get_terminal_size().columns))
+    if with_report and all(find_spec(name) for name in ("jinja2", "matplotlib")):
+        from oneclock.report.folder import write_report
+
+        print(f"\n{write_report(study, study / 'report')}")
 
 
 def _numbers(text: str, kind: type, option: str, separator: str = ",") -> tuple[float, ...]:

@@ -78,6 +78,7 @@ def run_sweep(
     keep: int | None = None,
     max_runs: int | None = None,
     name: str | None = None,
+    settings: Sequence[str] = (),
     extend: bool = False,
     keep_runs: bool = False,
     quiet: bool = False,
@@ -106,6 +107,7 @@ def run_sweep(
         keep: How many betas get the other seeds in `paper` (default: 5).
         max_runs: How many runs `adaptive` may spend (default: 10).
         name: What to call a function's experiment.
+        settings: Settings of an experiment, as `optimizer.lr=0.003`.
         extend: Add betas, seeds, rates, arms or experiments to the study in the folder.
         keep_runs: Keep the runs in the folder although the code behind them has changed.
         quiet: Print nothing.
@@ -133,7 +135,7 @@ def run_sweep(
     0.9
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
-    targets = [target_from(one, budget, name=name) for one in many]
+    targets = [target_from(one, budget, name=name, settings=tuple(settings)) for one in many]
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
     asked |= {"second": second, "keep": keep, "max_runs": max_runs}
