@@ -67,6 +67,7 @@ chaos: .venv/dev  ## a sweep killed twenty times, against one left alone
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_optim.py
+	$(BIN)/python benchmarks/bench_compact.py
 	$(BIN)/python benchmarks/bench_analysis.py
 	$(BIN)/python benchmarks/bench_logs.py --megabytes 50
 	$(BIN)/python benchmarks/bench_twins.py

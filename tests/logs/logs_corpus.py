@@ -20,7 +20,7 @@ class Form:
     """A log as a text (or bytes, or files by name), the format it is read as, and the options that it needs."""
 
     format: str
-    content: str | bytes | dict[str, str] | Path
+    content: str | bytes | dict[str, str] | dict[str, bytes] | Path
     options: dict = field(default_factory=dict)
     validation: bool = True
 

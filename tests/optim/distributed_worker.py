@@ -12,7 +12,7 @@ import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -96,6 +96,12 @@ def main(rank, port, folder):
     kept = [optimizer.state[p] for p in optimizer.param_groups[0]["params"]]
     assert {(type(state["ratio"]), state["ratio"].dtype) for state in kept} == {(DTensor, torch.int8)}
     print("so does compact state")
+
+    offloaded = fully_shard(build(), mesh=mesh, offload_policy=CPUOffloadPolicy(pin_memory=False))
+    train(offloaded, optimizer_of(offloaded, state="compact"), data, rank)
+    kept = [p.full_tensor() for p in optimizer.param_groups[0]["params"]]
+    assert all(torch.equal(p, q) for p, q in zip(whole(offloaded), kept, strict=True))
+    print("and with the state offloaded")
     dist.destroy_process_group()
 
 

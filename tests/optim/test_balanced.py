@@ -156,7 +156,7 @@ def test_horizon_or_beta_but_not_both():
     with pytest.raises(ValueError, match=r"in \[0, 1\)"):
         BalancedAdam(parameters(), beta=1.0)
     with pytest.raises(TypeError, match="no_such_option"):
-        BalancedAdam(parameters(), beta=0.9, no_such_option=1)
+        BalancedAdam(parameters(), beta=0.9, no_such_option=1)  # type: ignore[call-arg]
 
 
 def test_a_rule_and_a_refresh_count_belong_to_a_horizon():

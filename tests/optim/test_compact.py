@@ -126,11 +126,15 @@ def test_several_threads_give_the_same_bits(monkeypatch):
     assert_same_bits(*runs)
 
 
+BACKENDS = ["eager", pytest.param("inductor", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_compiled_step_equals_the_definition_to_the_last_bit(dtype):
+def test_a_compiled_step_equals_the_definition_to_the_last_bit(dtype, backend):
     params, plain = parameters(dtype), parameters(dtype)
     optimizer = BalancedAdamW(params, lr=1e-2, beta=0.9, state="compact", stochastic_rounding=True)
-    compiled = torch.compile(optimizer.step, backend="eager")
+    compiled = torch.compile(optimizer.step, backend=backend)
     grads = gradients(params, 5)
     for step in grads:
         for p, g in zip(params, step, strict=True):
@@ -284,6 +288,35 @@ def test_shards_have_the_numbers_of_the_whole(shards, axis, fused):
                 assert torch.equal(mine.to_local(), part(all_of_it))
         finally:
             torch.distributed.destroy_process_group()
+
+
+def test_two_sharded_axes_have_the_numbers_of_the_whole():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Shard
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    start, grad = torch.randn(5, 6), torch.randn(5, 6)
+    whole = torch.nn.Parameter(start.clone())
+    optimizer = BalancedAdamW([whole], lr=0.1, beta=0.9, state="compact")
+    apply(optimizer, [whole], [[grad]] * 3)
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=3, world_size=4)
+    try:
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+
+        def placed(x):
+            part = x[3:, 3:].contiguous()
+            sharding = [Shard(0), Shard(1)]
+            return DTensor.from_local(part, mesh, sharding, run_check=False, shape=x.shape, stride=x.stride())
+
+        p = torch.nn.Parameter(placed(start))
+        ours = BalancedAdamW([p], lr=0.1, beta=0.9, state="compact")
+        for _ in range(3):
+            p.grad = placed(grad)
+            ours.step()
+        for mine, all_of_it in zip(everything(ours, [p])[0], everything(optimizer, [whole])[0], strict=True):
+            assert torch.equal(mine.to_local(), all_of_it[3:, 3:])
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 # --- what goes in

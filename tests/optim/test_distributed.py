@@ -28,4 +28,5 @@ def test_two_processes_train_as_one(tmp_path):
             "DDP equals one process",
             "FSDP equals one process, and a distributed checkpoint continues bit for bit",
             "so does compact state",
+            "and with the state offloaded",
         ]

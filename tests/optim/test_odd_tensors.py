@@ -224,4 +224,4 @@ def test_sharded_parameters_are_stepped_as_in_torchs_loop_and_leave_nothing_behi
             counts.append(specs())
     assert counts[0] == counts[1]
     for p, q in zip(params, plain, strict=True):
-        torch.testing.assert_close(p.to_local(), q.detach())
+        torch.testing.assert_close(p.to_local(), q.detach())  # type: ignore[attr-defined]

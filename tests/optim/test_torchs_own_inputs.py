@@ -13,7 +13,7 @@ from oneclock import BalancedAdam, BalancedAdamW
 
 if not importlib.util.find_spec("expecttest"):  # torch's table needs it at import, for assertions not used here
     sys.modules["expecttest"] = types.ModuleType("expecttest")
-    sys.modules["expecttest"].TestCase = unittest.TestCase
+    vars(sys.modules["expecttest"])["TestCase"] = unittest.TestCase
 common = importlib.import_module("torch.testing._internal.common_optimizers")
 
 OURS = {torch.optim.Adam: BalancedAdam, torch.optim.AdamW: BalancedAdamW}
