@@ -108,7 +108,8 @@ def test_when_the_server_is_killed_the_next_attempt_ends_what_the_last_one_left(
     marked = chaos.Marked()
     process = sweep(tmp_path, "waits_once", marked)
     until(lambda: list(tmp_path.glob("s/runs/*/*/curve.jsonl")))
-    os.kill(*marked.of("server"), signal.SIGKILL)
+    (server,) = marked.of("server")
+    os.kill(server, signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert marked.gone(within=5)
