@@ -7,6 +7,7 @@ a sweep has one server; a worker of a cluster has its own.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import socket
@@ -138,4 +139,7 @@ _MAKING = threading.Lock()
 def server_for(modules: tuple[str, ...]) -> Server:
     """This process's server with those modules, for a worker of a cluster."""
     with _MAKING:
-        return _SERVERS.setdefault(modules, Server(modules))
+        if modules not in _SERVERS:
+            _SERVERS[modules] = Server(modules)
+            atexit.register(_SERVERS[modules].close)
+        return _SERVERS[modules]
