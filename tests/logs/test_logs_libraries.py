@@ -99,9 +99,10 @@ def trainer_run(tmp_path_factory):
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("trainer")
-    os.environ["TENSORBOARD_LOGGING_DIR"] = str(folder / "tensorboard")
     tokens = torch.randint(0, 32, (24, 8))
     rows = [{"input_ids": row, "labels": row} for row in tokens]
+    setting = pytest.MonkeyPatch()  # undone below: other tests' reporters would follow it
+    setting.setenv("TENSORBOARD_LOGGING_DIR", str(folder / "tensorboard"))
     trainer = Trainer(
         GPT2LMHeadModel(GPT2Config(vocab_size=32, n_positions=8, n_embd=16, n_layer=1, n_head=2)),
         TrainingArguments(
@@ -124,6 +125,7 @@ def trainer_run(tmp_path_factory):
     )
     with open(folder / "output.log", "w") as output, contextlib.redirect_stdout(output):
         trainer.train()
+    setting.undo()
     return folder, Curve(list(seen), list(seen.values()))
 
 
