@@ -20,17 +20,26 @@ def blocks(language):
 
 def test_the_console_block_is_what_the_command_prints():
     command, _, expected = blocks("console")[0].partition("\n")
-    assert command == "$ oneclock beta 20000"
+    assert command == "$ oneclock beta 20k"
     done = subprocess.run([sys.executable, "-m", *command[2:].split()], capture_output=True, text=True)
     assert done.stdout == expected
 
 
-def test_the_python_block_runs():
-    names = {"model": torch.nn.Linear(3, 2)}
+def test_the_python_block_runs(tmp_path, monkeypatch, capsys):
+    def train(beta, seed, run):
+        run.log(run.budget, val_loss=1 + (beta - 0.9) ** 2 + 0.01 * seed)
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    rows = "".join(f"{step},{2 + abs(step - 9000) / 9000}\n" for step in range(1000, 20_001, 1000))
+    (tmp_path / "runs" / "log.csv").write_text("step,val_loss\n" + rows)
+    names = {"model": torch.nn.Linear(3, 2), "train": train}
     exec(blocks("python")[0], names)
     assert names["beta"] == names["optimizer"].beta == 0.95
-    assert names["useful"] == 300
-    assert len(names["groups"]) == 2
+    assert names["advice"].best == 9000
+    assert names["study"].best().beta == 0.9
+    assert "Best(beta=0.9" in capsys.readouterr().out
+    assert (tmp_path / "report" / "report.html").exists()
 
 
 def test_its_links_lead_somewhere():

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneclock.cli.numbers import count
+
 if TYPE_CHECKING:
     from oneclock.sweep import Plan, Where
     from oneclock.sweep.protocol import Protocol
@@ -23,7 +25,9 @@ def command(
         typer.Argument(metavar="[TARGET]...", help="An experiment, file.py:function or module:function."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("study"),
-    budget: Annotated[int | None, typer.Option(help="Steps of one run; an experiment has its own.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(parser=count, help="Steps of one run, as 20000 or 20k; an experiment has its own.")
+    ] = None,
     run_command: Annotated[
         str | None,
         typer.Option(
@@ -91,7 +95,7 @@ def command(
     values = {key: value for key, value in values.items() if value is not None}
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
-        made = _targets(targets, run_command, budget, log, name, settings)
+        made = _targets(targets, run_command, None if budget is None else int(budget), log, name, settings)
         plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
     else:
         plan = _again(out, protocol, values, extend, keep_runs)
