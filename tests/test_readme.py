@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomllib
@@ -33,7 +34,7 @@ def test_the_python_block_runs(tmp_path, monkeypatch, capsys):
     (tmp_path / "runs").mkdir()
     rows = "".join(f"{step},{2 + abs(step - 9000) / 9000}\n" for step in range(1000, 20_001, 1000))
     (tmp_path / "runs" / "log.csv").write_text("step,val_loss\n" + rows)
-    names = {"model": torch.nn.Linear(3, 2), "train": train}
+    names: dict[str, Any] = {"model": torch.nn.Linear(3, 2), "train": train}
     exec(blocks("python")[0], names)
     assert names["beta"] == names["optimizer"].beta == 0.95
     assert names["advice"].best == 9000

@@ -43,14 +43,14 @@ def test_figure_names_are_safe_file_names(subject: Subject) -> None:
     assert any(SCRIPT in figure.title for figure in all_figures(subject))
 
 
-def test_sweep_chart_marks_oracle_choice_and_interval(subject: Subject) -> None:
+def test_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
     for result in subject.analysis.experiments:
         chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.gaps])
-        curve, oracle, choice, *arms = chart.series
+        curve, best, choice, *arms = chart.series
         assert [arm.y for arm in arms] == [(arm.loss, arm.loss) for arm in result.arms]
-        assert oracle.x == (pytest.approx(-math.log10(1 - result.oracle_beta)),)
+        assert best.x == (pytest.approx(-math.log10(1 - result.best_beta)),)
         assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)
-        assert oracle.y == (min(curve.y),)
+        assert best.y == (next(point.loss for point in result.gaps if point.beta == result.best_beta),)
         assert [low is None for low in curve.low] == [point.seeds == 1 for point in result.gaps]
         (span,) = chart.spans
         assert (round(1000 * 10**span.low), round(1000 * 10**span.high)) == (

@@ -46,6 +46,7 @@ def page(
         command=command,
         reload_seconds=reload_seconds,
         refreshes=f"{analysis.summary.refreshes:g}",
+        single=len(analysis.experiments) == 1,
         experiments=[
             {
                 "name": result.name,

@@ -57,12 +57,11 @@ def _line(rule: Rule, name: str, ends: tuple[float, float], color: str, dash: Da
 
 def _near_best(results: Sequence[ExperimentResult]) -> Iterator[Trace]:
     """The swept betas of every sweep whose gap is under 1 %, and over them the best."""
-    near = [
-        (result, p.beta) for result in results for p in result.gaps if p.gap < NEAR and p.beta != result.oracle_beta
-    ]
+    near = [(result, p.beta) for result in results for p in result.gaps if p.gap < NEAR and p.beta != result.best_beta]
     if near:
         yield _refreshes("swept betas within 1 %", near, palette.QUIET, "circle")
-    yield _refreshes("best beta of a sweep", [(result, result.oracle_beta) for result in results], "c2", "star")
+    found = [(result, result.best_beta) for result in results if result.best_beta is not None]
+    yield _refreshes("best beta of a sweep", found, "c2", "star")
 
 
 def _refreshes(name: str, found: Sequence[tuple[ExperimentResult, float]], color: str, marker: Marker) -> Trace:

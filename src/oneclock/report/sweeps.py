@@ -45,7 +45,7 @@ def sweep_figures(analysis: Analysis, losses_known: bool = True) -> list[Figure]
             else "Gap to the best beta, in percent, at each beta for which it is known."
         )
         caption = (
-            f"{quantity} The star is the best beta, the diamond the refresh rule's choice; shaded are the betas, and "
+            f"{quantity} The star is the best beta, seeds in pairs, the diamond the refresh rule's choice; shaded are the betas, and "
             "so the horizons, for which that choice stays."
         )
         figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
@@ -66,7 +66,9 @@ def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[floa
     x = memory_axis(betas)
     heights = {point.beta: point.loss if losses_known else 100 * point.gap for point in points}
     low, high = _bounds(points, losses_known)
-    marked = [_marked("best beta (oracle)", result.oracle_beta, heights, palette.ORACLE, "star", points)]
+    marked = []
+    if result.best_beta in heights:
+        marked.append(_marked("best beta", result.best_beta, heights, palette.ORACLE, "star", points))
     if result.selected_beta in heights:
         marked.append(_marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points))
     name = "mean over seeds" if losses_known else "gap"

@@ -171,7 +171,8 @@ class Study:
         path = self.path / "runs" / folder
         torn = None if folder in self.ended or not path.exists() else damage(path)
         if identity is None:
-            identity = self.identity(folder) if torn is None else _of_folder(folder)
+            known = torn is None and (path / "run.json").exists()
+            identity = self.identity(folder) if known else _of_folder(folder)
         start: dict[str, Any] = {
             name: getattr(identity, name) for name in ("experiment", "beta", "seed", "budget", "rate")
         }

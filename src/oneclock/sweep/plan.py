@@ -34,6 +34,7 @@ class Plan:
         keep_runs: bool = False,
     ) -> None:
         self.study = Study(path)
+        self._folders: dict[tuple[str, Cell], str] = {}
         self.targets, self.protocol, self.extend, self.keep_runs = list(targets), protocol, extend, keep_runs
         if extend and (before := self.study.header) is not None:
             self.protocol = protocols.joined(before["protocol"], protocol)
@@ -151,8 +152,11 @@ class Plan:
         return before
 
     def folder(self, target: Target, cell: Cell) -> str:
-        """The run's folder below `runs`."""
-        return Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate).folder
+        """The run's folder below `runs`; kept, for it is asked for at every look at the study."""
+        key = target.name, cell
+        if key not in self._folders:
+            self._folders[key] = Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate).folder
+        return self._folders[key]
 
     def place(self, target: Target, cell: Cell) -> Path:
         """The run's folder on disk."""
