@@ -80,7 +80,7 @@ def test_the_base_advises_and_analyses(base):
 
 def test_the_base_sweeps_a_command(base):
     (base.folder / "train.py").write_text(TRAIN)
-    command = ["--command", "python train.py {beta} {folder}", "--log", "{folder}/log.csv", "--budget", "1000"]
+    command = ["--command", "python train.py {beta} {folder} {seed}", "--log", "{folder}/log.csv", "--budget", "1000"]
     plan = ["--protocol", "grid", "--betas", "0.8,0.9,0.95", "--seeds", "1", "--out", "study"]
     base.run("oneclock", "sweep", *command, *plan)
     assert len(list((base.folder / "study" / "runs").rglob("result.json"))) == 3
