@@ -62,6 +62,6 @@ for step in range(100, STEPS + 1, 100):
         print(f"step {step:5,}  validation loss {loss:.4f}")
 
 stop = oneclock.early_stop(oneclock.Curve(steps, losses), budget=STEPS)
-print(f"beta {oneclock.refresh_beta(STEPS):.4f} for {STEPS:,} steps")
+print(f"beta {oneclock.beta_for(STEPS):.4f} for {STEPS:,} steps")
 if stop.ran_out:
     print(f"useful for {stop.stop:,} of these steps: next time horizon={stop.stop}")

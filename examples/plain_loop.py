@@ -19,13 +19,10 @@ images, labels = load_digits(return_X_y=True)
 images, labels = torch.tensor(images, dtype=torch.float32) / 16, torch.tensor(labels)
 train, held_out = torch.randperm(len(images)).split([1200, 597])
 
-choice = oneclock.choose(STEPS)
-print(f"{STEPS:,} steps: beta {choice.beta:.4g}, a memory of {choice.memory_horizon:g} steps")
-for note in choice.notes:
-    print(f"note: {note}")
-
 model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 optimizer = oneclock.BalancedAdamW(oneclock.decay_groups(model, weight_decay=0.1), lr=1e-3, horizon=STEPS)
+memory = oneclock.memory_horizon(optimizer.beta)
+print(f"{STEPS:,} steps: beta {optimizer.beta:.4g}, a memory of {memory:.3g} steps")
 steps, losses = [], []
 for step in range(1, STEPS + 1):
     batch = train[torch.randint(len(train), (32,))]

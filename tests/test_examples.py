@@ -16,22 +16,22 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 @pytest.mark.parametrize(
     ("name", "length", "promised"),
     [
-        ("plain_loop", "1500", [r"1,500 steps: beta 0\.3333,", r"1,000 refreshes so far", r"\nuseful (for|to)"]),
+        ("plain_loop", "1500", [r"1,500 steps: beta 0\.8333,", r" 250 refreshes so far", r"\nuseful (for|to)"]),
         (
             "transformers_trainer",
             "1200",
-            [r"oneclock: useful for ", r"step 1200: loss \d\.\d+, beta 0\.1667, 1000 refreshes so far"],
+            [r"oneclock: useful for ", r"step 1200: loss \d\.\d+, beta 0\.8333, 200 refreshes so far"],
         ),
         (
             "lightning_fit",
             "28",
             [
                 r"oneclock: useful for ",
-                r"28 epochs of 38 batches are 1,064 steps: beta 0\.0602",
-                r"refresh_count +1000",
+                r"28 epochs of 38 batches are 1,064 steps: beta 0\.8333",
+                r"refresh_count +177",
             ],
         ),
-        ("optax_loop", "1200", [r"step 1,200  validation loss 0\.\d+", r"beta 0\.1667 for 1,200 steps"]),
+        ("optax_loop", "1200", [r"step 1,200  validation loss 0\.\d+", r"beta 0\.8333 for 1,200 steps"]),
         ("advice_from_tensorboard", "1500", [r"\$ oneclock advise", r"TensorBoard", r"loss/val", r"horizon +"]),
         (
             "sweep_own_function",
