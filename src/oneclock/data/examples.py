@@ -79,10 +79,10 @@ class Pieces:
         return Pieces(self.ids[: ends[-1] if count else 0], np.diff(ends, prepend=0))
 
 
-def padded(rows: Sequence[np.ndarray], filling: int, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def stacked(rows: Sequence[np.ndarray], filling: int, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Rows of unequal length as one array, filled up on the right to `length` or the longest, and where they are.
 
-    >>> ids, mask = padded([np.array([5, 6]), np.array([7])], filling=0)
+    >>> ids, mask = stacked([np.array([5, 6]), np.array([7])], filling=0)
     >>> ids.tolist(), mask.tolist()
     ([[5, 6], [7, 0]], [[True, True], [True, False]])
     """

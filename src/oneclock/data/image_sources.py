@@ -61,7 +61,7 @@ def open_images(spec: Images, root: Path) -> Sets:
 def is_here(spec: Images, root: Path) -> str | None:
     """Where a source lies below the root, or None where it does not."""
     source = SOURCES[spec.source]
-    if (root / spec.source / "train").is_dir() and source.marker != f"{spec.source}/train":
+    if (root / spec.source / "train").is_dir():
         return f"{spec.source}/train"
     if (root / source.marker).exists() and not _needs_split(source, spec):
         return source.marker
@@ -99,23 +99,30 @@ def _local(source: ImageSource, spec: Images, root: Path, place: str) -> Sets:
 def _ways(source: ImageSource, spec: Images, root: Path) -> list[Callable[[], Sets]]:
     """What to try in turn where nothing is here."""
     ways: list[Callable[[], Sets]] = []
-    if source.download is not None and not _needs_split(source, spec):
+    if _downloads(source, spec):
         ways.append(lambda: _downloaded(source, spec, root))
-    if source.hub is not None and (spec.train_per_class is None or source.download is None):
-        hub = source.hub
+    if (hub := _hub(source, spec)) is not None:
         ways.append(lambda: hub.read(spec))
     return ways
 
 
 def origin_of(spec: Images) -> str:
     """Where a source that is not here would come from, in words."""
-    source, ways = SOURCES[spec.source], []
-    if source.download is not None and not _needs_split(source, spec):
-        ways.append(source.fetch)
-    if source.hub is not None and (spec.train_per_class is None or source.download is None):
-        ways.append(f"{source.hub.repository} of the Hugging Face hub")
+    source = SOURCES[spec.source]
+    ways = [source.fetch] if _downloads(source, spec) else []
+    if (hub := _hub(source, spec)) is not None:
+        ways.append(f"{hub.repository} of the Hugging Face hub")
     size = "" if source.gigabytes is None else f" (about {source.gigabytes:g} GB)"
     return " or ".join(ways) + size
+
+
+def _downloads(source: ImageSource, spec: Images) -> bool:
+    return source.download is not None and not _needs_split(source, spec)
+
+
+def _hub(source: ImageSource, spec: Images) -> HubImages | None:
+    """The copy on the hub, unless the experiment divides the images itself: a copy is divided already."""
+    return source.hub if spec.train_per_class is None else None
 
 
 def _needs_split(source: ImageSource, spec: Images) -> bool:

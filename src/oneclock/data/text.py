@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from oneclock.data import spans
 from oneclock.data.cache import cached
-from oneclock.data.examples import Blocks, Examples, Pieces, Windows, padded
+from oneclock.data.examples import Blocks, Examples, Pieces, Windows, stacked
 from oneclock.data.order import NOISE, Batch, Draws, EvaluationBatches, Order, Split, generator
 from oneclock.data.text_sources import Documents
 from oneclock.data.tokens import Layout, Limit, Tokens
@@ -126,7 +126,7 @@ class TextTask:
         return self._corrupted(rows, [generator(*one) for one in keys])
 
     def _documents(self, rows: list[np.ndarray]) -> Batch:
-        ids, mask = padded(rows, self.padding, self.text.length)
+        ids, mask = stacked(rows, self.padding, self.text.length)
         labels = np.where(mask, ids, IGNORED)
         return {name: torch.from_numpy(found) for name, found in _named(ids, mask, labels)}
 
@@ -135,8 +135,8 @@ class TextTask:
         for row, rng in zip(rows, draws, strict=True):
             shape = spans.shape_of(len(row), self.noise)
             pairs.append(spans.corrupt(row[None].astype(np.int64), shape, self.sentinels, self.tokens.end, rng))
-        ids, mask = padded([inputs[0] for inputs, _ in pairs], self.padding)
-        labels, scored = padded([targets[0] for _, targets in pairs], 0)
+        ids, mask = stacked([inputs[0] for inputs, _ in pairs], self.padding)
+        labels, scored = stacked([targets[0] for _, targets in pairs], 0)
         return {name: torch.from_numpy(found) for name, found in _named(ids, mask, np.where(scored, labels, IGNORED))}
 
     @property

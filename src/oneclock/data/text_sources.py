@@ -225,9 +225,9 @@ def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     """
     base = folder / config if config and (folder / config).is_dir() else folder
     known = [path for path in sorted(base.rglob("*")) if path.is_file() and _builder(path) and not _SAVED(path.name)]
-    files = [path for path in known if split in path.name]
-    files = files or [path for path in known if split in "/".join(path.relative_to(base).parts[:-1])]
-    if partial := [path for path in files if _PARTIAL in "/".join(path.relative_to(base).parts)]:
+    within = {path: str(path.relative_to(base).parent) for path in known}
+    files = [path for path in known if split in path.name] or [path for path in known if split in within[path]]
+    if partial := [path for path in files if _PARTIAL in f"{within[path]}/{path.name}"]:
         raise ValueError(
             f"{partial[0].parent} holds only a part of the {split} split, as its name says; fetch all of it"
         )

@@ -21,8 +21,8 @@ from torch import nn
 from oneclock.data import Split
 from oneclock.experiments.spec import Evaluation
 from oneclock.training.batches import TrainingBatches, fetch
+from oneclock.training.due import Due
 from oneclock.training.fit import Fit, save
-from oneclock.training.pace import Pace
 from oneclock.training.schedule import learning_rate
 
 
@@ -37,33 +37,33 @@ class Ending:
 def loop(fit: Fit) -> Ending:
     """Train from `fit.position` to the budget, or to a loss that is not finite, or until asked to stop."""
     experiment, position, budget = fit.experiment, fit.position, fit.experiment.budget
-    update, pace, val_loss = Updates(fit), Pace(fit), None
+    update, due, val_loss = Updates(fit), Due(fit), None
     fit.model.train()
     for step in range(position.step, budget):
         update(step)
         position.step = step + 1
         evaluating = evaluation_due(experiment.evaluation, position.step, budget)
-        if not evaluating and not pace.looks:
+        if not evaluating and not due.looks:
             continue
 
-        train_loss = pace.look(update.losses, update.weights)
+        train_loss = due.look(update.losses, update.weights)
         if not math.isfinite(train_loss):
             record(fit, train_loss, None)
             return Ending("diverged", f"the training loss was not finite at step {position.step}")
         if evaluating:
-            train_loss, val_loss = pace.train_loss(), evaluate(fit, "validation")
+            train_loss, val_loss = due.train_loss(), evaluate(fit, "validation")
             if experiment.evaluation.train_loss == "fixed":
                 train_loss = evaluate(fit, "train")
             record(fit, train_loss, val_loss)
-            pace.note_time()
+            due.note_time()
             if not math.isfinite(val_loss):
                 return Ending("diverged", f"the validation loss was not finite at step {position.step}")
-        pace.tell(train_loss, val_loss, evaluating)
-        if position.step < budget and (pace.saving or pace.stopping):
+        due.tell(train_loss, val_loss, evaluating)
+        if position.step < budget and (due.saving or due.stopping):
             save(fit)
-            pace.note_saved()
-        if position.step < budget and pace.stopping:
-            return Ending("stopped", f"stopped at step {position.step}")
+            due.note_saved()
+            if due.stopping:
+                return Ending("stopped", f"stopped at step {position.step}")
     return Ending("finished")
 
 

@@ -14,7 +14,7 @@ import torch
 from oneclock.training.fit import Fit
 
 
-class Pace:
+class Due:
     """What is due when: `saving` and `stopping` are settled by `look`, in all processes alike."""
 
     def __init__(self, fit: Fit) -> None:
@@ -40,12 +40,12 @@ class Pace:
         total, last = math.fsum(values) / accumulate, math.fsum(values[-accumulate:]) / accumulate
         part = math.fsum(map(operator.mul, values, weights)) if weights else total
         share = sum(weights) if weights else len(values) // accumulate
-        due, stop = self._saving_due(), options.stop is not None and options.stop()
+        save, stop = self._saving_due(), options.stop is not None and options.stop()
         if fit.accelerator.num_processes > 1:
-            found = [total, last, part, share, due, stop]
+            found = [total, last, part, share, save, stop]
             flags = torch.tensor(found, dtype=torch.float64, device=fit.accelerator.device)
-            total, last, part, share, due, stop = fit.accelerator.reduce(flags, "mean").tolist()
-        self.last_loss, self.saving, self.stopping = last, due > 0, stop > 0
+            total, last, part, share, save, stop = fit.accelerator.reduce(flags, "mean").tolist()
+        self.last_loss, self.saving, self.stopping = last, save > 0, stop > 0
         fit.position.loss_sum += part
         fit.position.loss_steps += share
         self.note_time()
