@@ -45,8 +45,8 @@ def sweep_figures(analysis: Analysis, losses_known: bool = True) -> list[Figure]
             else "Gap to the best beta, in percent, at each beta for which it is known."
         )
         caption = (
-            f"{quantity} The star is the best beta, seeds in pairs, the diamond the refresh rule's choice; shaded are the betas, and "
-            "so the horizons, for which that choice stays."
+            f"{quantity} The star is the best beta, seeds in pairs, the diamond the refresh rule's choice; shaded are "
+            "the betas, and so the horizons, for which that choice stays."
         )
         figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
     return figures
