@@ -17,9 +17,11 @@ PAIRS = list(zip(EXPERIMENTS.values(), LAPTOP.values(), strict=True))
 def test_a_twin_keeps_the_shape_of_its_original(original, twin):
     assert check(twin) is twin
     assert type(twin.model) is type(original.model)
-    for same in ("split", "objective", "label_smoothing", "span_corruption", "drop_last"):
+    for same in ("split", "objective", "label_smoothing"):
         assert getattr(twin, same) == getattr(original, same)
-    for same in ("name", "weight_decay", "decay", "clip"):
+    for same in ("noise_density", "mean_span_length"):
+        assert getattr(twin.span_corruption, same, None) == getattr(original.span_corruption, same, None)
+    for same in ("name", "weight_decay", "clip"):
         assert getattr(twin.optimizer, same) == getattr(original.optimizer, same)
     assert twin.schedule.min_lr / twin.optimizer.lr == pytest.approx(original.schedule.min_lr / original.optimizer.lr)
     share = max(original.schedule.warmup_steps / original.budget, original.schedule.warmup_share)
@@ -27,7 +29,7 @@ def test_a_twin_keeps_the_shape_of_its_original(original, twin):
     limit = FEWER_EVALUATIONS if twin.name in {"gpt2-bible", "resnet-mnist", "swin-mnist"} else EVALUATIONS
     evaluations = min(original.budget / original.evaluation.every, limit)
     assert twin.budget / twin.evaluation.every == pytest.approx(evaluations, rel=0.02)
-    assert twin.evaluation.at_start == original.evaluation.at_start
+    # What else the originals do as the authors' code did, the twins do as their committed records have it.
 
 
 def test_horizons_spread_over_an_order_of_magnitude():
