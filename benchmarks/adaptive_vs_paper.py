@@ -66,9 +66,8 @@ def played(protocol: Protocol, budget: int, loss: Callable[[Cell], float]) -> di
 
 def best(losses: Mapping[Cell, float]) -> float:
     """What a person is told to use; losses here may be negative, and only their differences count."""
-    found = best_beta(
-        (cell.beta, cell.seed, loss) for cell, loss in losses.items() if isinstance(cell.beta, float)
-    ).beta
+    runs = ((cell.beta, cell.seed, loss) for cell, loss in losses.items() if isinstance(cell.beta, float))
+    found = best_beta(runs, draws=0)
     assert found is not None
     return found
 

@@ -70,7 +70,7 @@ def test_json_is_the_spec(capsys):
     [
         (["vitb16-cifar10"], "did you mean 'vitb16-cifar100'"),
         (["vitb16-cifar100", "--set", "optimizer.lrr=1"], "did you mean 'optimizer.lr'"),
-        (["--set", "optimizer.lr=1"], "needs the name of an experiment"),
+        (["--set", "optimizer.lr=1"], "needs the name of an experiment before it"),
     ],
 )
 def test_a_mistake_is_one_line(capsys, arguments, message):

@@ -53,8 +53,8 @@ class Best:
     word: str
 
 
-def best_beta(runs: Iterable[Cell]) -> Best:
-    """The best of the betas that were run, each with one seed or more.
+def best_beta(runs: Iterable[Cell], draws: int = DRAWS) -> Best:
+    """The best of the betas that were run, each with one seed or more; without `draws`, how sure that is stays open.
 
     >>> runs = [(0.9, 1, 2.00), (0.9, 2, 2.20), (0.99, 1, 2.10), (0.99, 2, 2.31), (0.5, 1, 2.05)]
     >>> found = best_beta(runs)
@@ -69,13 +69,13 @@ def best_beta(runs: Iterable[Cell]) -> Best:
     if max(fit.level.values()) - min(fit.level.values()) <= 1e-12 * max(map(abs, fit.level.values())):
         return _none("all betas end at the same loss: no one of them is best")
     beta = fit.chosen
-    drawn = fit.drawn()
+    drawn = fit.drawn(draws)
     if drawn is None:
         alone = "one seed: how sure this is cannot be told"
         return Best(beta, None, (), _joined(_at_an_end(beta, fit.swept), alone))
     places = np.array(fit.near)
     lowest = np.sort(places[drawn.argmin(axis=1)])
-    share = round((1 - LEVEL) / 2 * DRAWS)
+    share = round((1 - LEVEL) / 2 * draws)
     lower, upper = float(lowest[share]), float(lowest[-1 - share])
     differences = np.sort(drawn - drawn[:, [fit.near.index(beta)]], axis=0)
     tied = tuple(b for b, low in zip(fit.near, differences[share], strict=True) if b != beta and low <= 0)
@@ -194,7 +194,8 @@ class _Paired:
         if fitted is None:
             return lowest
         error = {beta: spread * math.sqrt(1 / len(self.seeds[beta]) + 1 / len(self.seeds[lowest])) for beta in window}
-        within = [beta for beta in window if self.level[beta] - self.level[lowest] <= error[beta]]
+        near = [beta for beta in window if beta in self.near]
+        within = [beta for beta in near if self.level[beta] - self.level[lowest] <= error[beta]]
         return min(within, key=lambda beta: (fitted[beta], beta))
 
     def _valley(self, window: Sequence[float]) -> dict[float, float] | None:
@@ -204,16 +205,16 @@ class _Paired:
         curve = np.polyfit(u, [self.level[beta] for beta in window], 2, w=weights)
         return dict(zip(window, np.polyval(curve, u).tolist(), strict=True)) if curve[0] > 0 else None
 
-    def drawn(self) -> np.ndarray | None:
+    def drawn(self, draws: int) -> np.ndarray | None:
         """draws x near: levels as repeats of the sweep would have them; None where no beta has two seeds."""
         spread, freedom = self.noise
-        if not freedom:
+        if not freedom or not draws:
             return None
         rng = np.random.default_rng(0)
-        scale = spread * np.sqrt(freedom / rng.chisquare(freedom, (DRAWS, 1)))
+        scale = spread * np.sqrt(freedom / rng.chisquare(freedom, (draws, 1)))
         per_seed = scale / np.sqrt([len(self.seeds[beta]) for beta in self.near])
         level = np.array([self.level[beta] for beta in self.near])
-        return level + per_seed * rng.standard_normal((DRAWS, len(self.near)))
+        return level + per_seed * rng.standard_normal((draws, len(self.near)))
 
 
 def _window(betas: Sequence[float], middle: float) -> Sequence[float]:
