@@ -19,7 +19,7 @@ OLDEST = "3.10"
 PACKAGE = f"{ROOT}[torch,sweep,report,logs,test]"
 CORE = [
     *("tests/core", "tests/optim", "tests/analysis", "tests/study"),
-    *(f"src/oneclock/{part}" for part in ("rule.py", "horizon.py", "optim", "study", "analysis", "advise")),
+    *(f"src/oneclock/{part}" for part in ("rule.py", "horizon.py", "optim", "study", "analysis", "advice")),
 ]
 
 
