@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 OLDEST = "3.10"
 PACKAGE = f"{ROOT}[torch,sweep,report,logs,test]"
 CORE = [
-    *("tests/core", "tests/optim", "tests/analysis", "tests/records"),
-    *(f"src/oneclock/{part}" for part in ("rule.py", "horizon.py", "optim", "study", "analysis", "advise")),
+    *("tests/core", "tests/optim", "tests/analysis", "tests/study"),
+    *(f"src/oneclock/{part}" for part in ("rule.py", "horizon.py", "optim", "study", "analysis", "advice")),
 ]
 
 
