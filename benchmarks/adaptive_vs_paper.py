@@ -68,8 +68,8 @@ def best(losses: Mapping[Cell, float]) -> float:
     """What a person is told to use; losses here may be negative, and only their differences count."""
     runs = ((cell.beta, cell.seed, loss) for cell, loss in losses.items() if isinstance(cell.beta, float))
     found = best_beta(runs, draws=0)
-    assert found is not None
-    return found
+    assert found.beta is not None
+    return found.beta
 
 
 def smallest_mean(losses: Mapping[Cell, float]) -> float:
