@@ -415,13 +415,13 @@ def recommend(horizon: float, rule: Rule | str | None = None, refreshes: float |
     (0.8333, 6.0, 0.1667)
     """
     horizon, chosen = _tidy(positive(horizon, "horizon")), chosen_rule(rule, refreshes)
-    beta = chosen(horizon)
+    beta, rate = chosen(horizon), chosen.rate(horizon)
     return Recommendation(
         horizon=horizon,
         rule=chosen.name,
         beta=beta,
-        memory_horizon=1 / (1 - beta),
-        refreshes=(1 - beta) * horizon,
+        memory_horizon=1 / rate,
+        refreshes=rate * horizon,
         paper_beta=refresh_beta(horizon) if horizon > REFRESHES else None,
         sure=_sure(horizon, chosen),
     )

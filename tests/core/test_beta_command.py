@@ -11,8 +11,8 @@ def run(*arguments):
     return subprocess.run([sys.executable, "-m", "oneclock", *arguments], capture_output=True, text=True)
 
 
-def test_json_for_twenty_thousand_steps():
-    done = run("beta", "20000", "--json")
+def test_json_by_the_papers_rule_for_twenty_thousand_steps():
+    done = run("beta", "20000", "--rule", "paper", "--json")
     assert done.returncode == 0
     answer = json.loads(done.stdout)
     assert answer == {
@@ -28,12 +28,33 @@ def test_json_for_twenty_thousand_steps():
     }
 
 
+def test_json_of_what_is_recommended():
+    answer = json.loads(run("beta", "1200", "--json").stdout)
+    assert answer["beta"] == pytest.approx(5 / 6)
+    assert (answer["memory_horizon"], answer["refreshes"]) == (pytest.approx(6), pytest.approx(200))
+    assert answer["paper_beta"] == pytest.approx(1 / 6)
+    assert "not yet a finding" in answer["sure"]
+    assert json.loads(run("beta", "500", "--json").stdout)["paper_beta"] is None
+
+
 def test_words():
     done = run("beta", "20000")
-    for word in ("0.95", "20 steps", "0.94377", "12,802 to 22,766", "horizon=20_000"):
+    for word in ("0.95", "20 steps", "the same", "horizon=20_000"):
         assert word in done.stdout
-    outside = run("beta", "2e6").stdout
-    assert "extrapolates" in outside
+    paper = run("beta", "20000", "--rule", "paper").stdout
+    for word in ("0.95", "20 steps", "0.94377", "12,802 to 22,766", 'horizon=20_000, rule="paper"'):
+        assert word in paper
+    assert "extrapolates" in run("beta", "2e6", "--rule", "paper").stdout
+    assert "0.9999999" in run("beta", "1e10").stdout.splitlines()[0]
+
+
+def test_every_length_has_an_answer_without_a_cliff():
+    betas = [
+        json.loads(run("beta", steps, "--json").stdout)["beta"]
+        for steps in ("1", "100", "1000", "1200", "6,000", "20k", "40000", "1e6")
+    ]
+    assert betas == sorted(betas)
+    assert betas[0] >= 1 - 1000 / 6000
 
 
 @pytest.mark.parametrize(
@@ -52,7 +73,9 @@ def test_horizons_from_what_people_know(arguments, horizon):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["beta", "500"],
+        ["beta", "500", "--rule", "paper"],
+        ["beta", "20000", "--rule", "papper"],
+        ["beta", "20000", "--rule", "paper", "--refreshes", "300"],
         ["beta", "nan"],
         ["beta", "many"],
         ["beta"],

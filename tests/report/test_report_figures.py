@@ -78,15 +78,16 @@ def test_lines_differ_by_more_than_colour(subject: Subject) -> None:
                 assert before[1:] != after[1:]
 
 
-def test_published_figures_draw_gaps(tmp_path: Path) -> None:
+def test_published_figures_draw_the_papers_own_losses(tmp_path: Path) -> None:
     subject = published()
     figures = all_figures(subject)
     assert [figure.name for figure in figures] == [
         "beta-sweeps-development", "beta-sweeps-heldout", "gaps-per-rule", "r0-sweep", "noise", "refresh-count"
     ]  # fmt: skip
     first = figures[0].charts[0]
-    assert first.y.label.endswith("%")
-    assert first.series[0].y[1] == pytest.approx(0.515)
+    assert first.y.label == "smallest validation loss"
+    assert len(first.series[0].y) == 13
+    assert first.series[0].y[0] == pytest.approx(3.9433411884)
     plateau = figures[3].charts[0].spans[0]
     assert plateau.low < 1000 < 1300 < plateau.high
     assert plateau.low > 900

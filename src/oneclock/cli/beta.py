@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -69,13 +70,13 @@ def command(
 
 def _in_words(answer: rule.Recommendation) -> str:
     steps = f"{answer.horizon:,}"
-    paper = "none: it needs more than 1,000 steps" if answer.paper_beta is None else f"{answer.paper_beta:.4g}"
+    paper = "none: it needs more than 1,000 steps" if answer.paper_beta is None else _digits(answer.paper_beta)
     same = answer.paper_beta is not None and abs(answer.paper_beta - answer.beta) < 1e-12
     own = answer.rule == rule.RECOMMENDED.name
-    typed = f"horizon={answer.horizon:_}" if own else f"beta={answer.beta:.6g}"
+    typed = f"horizon={answer.horizon:_}" if own else f"beta={_digits(answer.beta)}"
     return "\n".join(
         [
-            f"beta         {answer.beta:.4g}",
+            f"beta         {_digits(answer.beta)}",
             f"memory       {answer.memory_horizon:,.4g} steps, refreshed {answer.refreshes:,.4g} times in {steps}",
             f"how sure     {answer.sure}",
             f"the paper's  {'the same' if same else f'{paper} (--rule paper)'}",
@@ -85,6 +86,16 @@ def _in_words(answer: rule.Recommendation) -> str:
     )
 
 
+def _digits(beta: float) -> str:
+    """A beta with four digits of 1 - beta, which is what counts: one near 1 never reads as 1.
+
+    >>> _digits(0.95), _digits(1 - 1 / 6), _digits(1 - 1e-7)
+    ('0.95', '0.8333', '0.9999999')
+    """
+    places = 4 if beta < 0.9 else 3 - math.floor(math.log10(1 - beta))
+    return f"{beta:.{places}f}".rstrip("0").rstrip(".")
+
+
 def _by_refreshes(choice: rule.Choice) -> str:
     lower = f"{choice.stable_from:,}" if choice.stable_from else f"{choice.refreshes:,}"
     reach = f"from {lower} steps up" if choice.stable_to is None else f"from {lower} to {choice.stable_to:,} steps"
@@ -92,7 +103,7 @@ def _by_refreshes(choice: rule.Choice) -> str:
     trust = f"yes: {choice.horizon:,} steps lie within {low:,} to {high:,}" if choice.calibrated else "no"
     return "\n".join(
         [
-            f"beta         {choice.beta:.6g}",
+            f"beta         {_digits(choice.beta)}",
             f"memory       {choice.memory_horizon:,.6g} steps, refreshed {choice.refreshes:,} times "
             f"in {choice.horizon:,}",
             f"on the grid  {choice.grid_beta:g}, the same for every horizon {reach}",
@@ -101,6 +112,6 @@ def _by_refreshes(choice: rule.Choice) -> str:
             "",
             f'BalancedAdamW(model.parameters(), lr=..., horizon={choice.horizon:_}, rule="paper")'
             if choice.refreshes == rule.REFRESHES
-            else f"BalancedAdamW(model.parameters(), lr=..., beta={choice.beta:.6g})",
+            else f"BalancedAdamW(model.parameters(), lr=..., beta={_digits(choice.beta)})",
         ]
     )

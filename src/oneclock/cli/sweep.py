@@ -178,7 +178,10 @@ def _answer(study: Path, with_report: bool) -> None:
     if with_report and all(find_spec(name) for name in ("jinja2", "matplotlib")):
         from oneclock.report.folder import write_report
 
-        print(f"\n{write_report(study, study / 'report')}")
+        try:
+            print(f"\n{write_report(study, study / 'report')}")
+        except OSError as error:  # the runs are safe; a page can be drawn at any time
+            print(f"\nno report was written ({error.strerror}); `oneclock report {study}` draws it", file=sys.stderr)
 
 
 def _numbers(text: str, kind: type, option: str, separator: str = ",") -> tuple[float, ...]:
