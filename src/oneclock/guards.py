@@ -25,6 +25,12 @@ LARGEST_WHOLE = 2**24
 MOST_COLUMNS = 10_000
 """Columns a table may have."""
 
+MOST_CELLS = 10**8
+"""Rows times columns of a table whose file may be far smaller than what it unpacks to."""
+
+LARGEST_CURVE = 2**28
+"""Bytes of the evaluations of one run."""
+
 MOST_FILES = 100_000
 """Files and folders that are looked at below one folder."""
 
@@ -104,25 +110,23 @@ def files(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if (path := Path(place, name)).is_file())
 
 
-def small_file(path: Path) -> Path:
+def small_file(path: Path, most: int = LARGEST_WHOLE) -> Path:
     """`path` itself if it is a file that may be read whole, ValueError where it is larger."""
-    if os.path.getsize(plain_file(path)) > LARGEST_WHOLE:
-        raise ValueError(
-            f"{path} has more than {LARGEST_WHOLE // 2**20} MB, and is read only whole; give a smaller one"
-        )
+    if os.path.getsize(plain_file(path)) > most:
+        raise ValueError(f"{path} has more than {most // 2**20} MB, and is read only whole; give a smaller one")
     return path
 
 
 def plain_table(path: Path, delimiter: str) -> Path:
-    """`path` itself if it is a file of lines that a table reader can take: bounded lines, bounded columns.
+    """`path` itself if it is a file of lines that a table reader can take: bounded lines, columns and cells.
 
     It reads the file through once, a block at a time.
     """
     header = next(lines(path), "")
     if (columns := header.count(delimiter) + 1) > MOST_COLUMNS:
         raise ValueError(f"{path} has {columns:,} columns, more than {MOST_COLUMNS:,}; it is not a table of runs")
-    for _ in lines(path):
-        pass
+    if (rows := sum(1 for _ in lines(path))) * columns > MOST_CELLS:
+        raise ValueError(f"{path} has {rows:,} lines of {columns:,} columns, more than {MOST_CELLS:,} cells; split it")
     return path
 
 
