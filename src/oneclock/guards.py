@@ -41,6 +41,11 @@ COPY = "standard-input"
 """What a copy of standard input is called."""
 
 _BLOCK = 2**18
+_PLACE = re.compile(
+    r"""(?P<quote>['"])(?:~?/|[A-Za-z]:[\\/])[^'"\n]*[\\/](?=[^'"\s])"""  # quoted, it may have spaces in it
+    r"""|(?<![\w/.~-])(?:file://)?~?/(?!/)(?:[^\s/'"]+/)*(?=[^\s/])"""
+    r"""|\b[A-Za-z]:\\+(?:[^\s\\'"]+\\+)*"""
+)
 _SPELLED = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
 
 
@@ -159,13 +164,31 @@ def plain_cell(text: str) -> str:
     >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("-0.5"), plain_cell("resnet")
     ("'=cmd|' /C calc'!A0", '-0.5', 'resnet')
     """
-    if not text.startswith(_SPELLED):
+    if not text.lstrip("'").startswith(_SPELLED):
         return text
     try:
         float(text)
     except ValueError:
         return f"'{text}"
     return text
+
+
+def cell_as_it_was(text: str) -> str:
+    """The word that `plain_cell` made harmless, as it was before.
+
+    >>> [cell_as_it_was(plain_cell(text)) for text in ("=1+1", "'=1+1", "-0.5", "resnet", "'tis")]
+    ['=1+1', "'=1+1", '-0.5', 'resnet', "'tis"]
+    """
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_SPELLED) else text
+
+
+def without_places(text: str) -> str:
+    """Words for others to read: of an absolute path its last part is left.
+
+    >>> without_places("No such file: '/home/ann lee/data/x.csv' (see /tmp/run.log:3, https://example.org/a/b, 9/11)")
+    "No such file: 'x.csv' (see run.log:3, https://example.org/a/b, 9/11)"
+    """
+    return _PLACE.sub(lambda match: match["quote"] or "", text)
 
 
 def _spelled(match: re.Match[str]) -> str:

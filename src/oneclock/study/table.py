@@ -84,6 +84,8 @@ def _text(path: Path, delimiter: str) -> pd.DataFrame:
         raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first cells for names of the rows
         raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
+    if "experiment" in frame:
+        frame["experiment"] = frame["experiment"].map(guards.cell_as_it_was, na_action="ignore")
     return frame
 
 
@@ -139,7 +141,8 @@ def _sweeps_of_records(path: Path) -> Sweeps:
     for run in records.runs_of(path):
         identity, result = run.identity, run.result
         if result is None or result.status == "failed":
-            why = "is not finished" if result is None else f"failed ({result.reason or 'no reason recorded'})"
+            told = guards.without_places((result and result.reason) or "no reason recorded")
+            why = "is not finished" if result is None else f"failed ({told})"
             missing.append(f"{identity.experiment}: beta {identity.beta}, seed {identity.seed} {why}; left out")
         else:
             rows += _rows_of(run, result.status)
