@@ -127,12 +127,23 @@ def plain_table(path: Path, delimiter: str) -> Path:
 
     It reads the file through once, a block at a time.
     """
-    header = next(lines(path), "")
-    if (columns := header.count(delimiter) + 1) > MOST_COLUMNS:
-        raise ValueError(f"{path} has {columns:,} columns, more than {MOST_COLUMNS:,}; it is not a table of runs")
-    if (rows := sum(1 for _ in lines(path))) * columns > MOST_CELLS:
-        raise ValueError(f"{path} has {rows:,} lines of {columns:,} columns, more than {MOST_CELLS:,} cells; split it")
+    columns = next(lines(path), "").count(delimiter) + 1
+    refuse_vast(path, 1, columns)
+    refuse_vast(path, sum(1 for _ in lines(path)), columns)
     return path
+
+
+def refuse_vast(path: Path, rows: int, columns: int) -> None:
+    """ValueError where a table has more columns or cells than one of runs can have, before it is unpacked.
+
+    >>> refuse_vast(Path("t.csv"), 10**6, 10**3)
+    Traceback (most recent call last):
+    ValueError: t.csv has 1,000,000 rows of 1,000 columns, more than 100,000,000 cells; split it
+    """
+    if columns > MOST_COLUMNS:
+        raise ValueError(f"{path} has {columns:,} columns, more than {MOST_COLUMNS:,}; it is not a table of runs")
+    if rows * columns > MOST_CELLS:
+        raise ValueError(f"{path} has {rows:,} rows of {columns:,} columns, more than {MOST_CELLS:,} cells; split it")
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def test_a_damaged_parquet_file_is_refused_in_one_line_or_read(tmp_path):
 def test_a_parquet_file_of_very_many_cells_is_not_unpacked(tmp_path, monkeypatch):
     pd.DataFrame({"experiment": ["a"] * 1000, "beta": 0.9, "min_val_loss": 1.0}).to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr(guards, "MOST_CELLS", 2999)
-    refused_in_one_line(tmp_path / "t.parquet", "it says that it has 1,000 rows of 3 columns")
+    refused_in_one_line(tmp_path / "t.parquet", "has 1,000 rows of 3 columns")
 
 
 @pytest.mark.parametrize("name", ["run.json", "result.json", "curve.jsonl"])

@@ -12,8 +12,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from oneclock import guards
 from oneclock.experiments.published import PUBLISHED
+from oneclock.guards import head, lines, plain_table
 from oneclock.paper.published import DEVELOPMENT, experiment_columns, horizons, names, printed
 from oneclock.rule import GRID, nearest_beta
 from oneclock.study.sweeps import SPLITS, Sweep, Sweeps
@@ -65,12 +65,12 @@ def place_of(model: str, dataset: str) -> int:
 def _is_authors_file(path: Path) -> bool:
     if path.is_dir() or path.suffix.lower() not in (".tsv", ".csv", ".txt"):
         return False
-    header = guards.head(path).partition("\n")[0]
+    header = head(path).partition("\n")[0]
     return "seed_best_val_losses" in header or "mean_best_val_loss" in header
 
 
 def _authors_study(path: Path) -> Sweeps:
-    rows = csv.DictReader(guards.lines(guards.plain_table(path, "\t")), delimiter="\t")
+    rows = csv.DictReader(lines(plain_table(path, "\t")), delimiter="\t")
     if lacking := [name for name in _NEEDED if name not in (rows.fieldnames or ())]:
         raise ValueError(f"{path.name} has no column {', '.join(map(repr, lacking))}; it must be tab-separated")
     try:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from oneclock import guards
+from oneclock.guards import small_file
 from oneclock.study.identity import hash_of
 
 SCHEMA = 2
@@ -33,7 +33,7 @@ def read_json(path: Path) -> dict[str, Any]:
     100
     """
     try:
-        text = guards.small_file(Path(path)).read_bytes()
+        text = small_file(Path(path)).read_bytes()
     except FileNotFoundError:
         raise ValueError(f"{path} is missing: this is not a record of oneclock") from None
     try:

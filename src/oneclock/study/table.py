@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oneclock import guards
+from oneclock.guards import cell_as_it_was, lines, plain_file, plain_table, printable, refuse_vast, without_places
 from oneclock.study import records
 from oneclock.study.columns import Rows
 from oneclock.study.identity import Identity
@@ -62,7 +62,7 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Swe
 
 
 def _frame(path: Path) -> pd.DataFrame:
-    suffix = guards.plain_file(path).suffix.lower()
+    suffix = plain_file(path).suffix.lower()
     if suffix in _PARQUET:
         return _parquet(path)
     if suffix not in _TEXT:
@@ -74,9 +74,9 @@ def _text(path: Path, delimiter: str) -> pd.DataFrame:
     """A table of lines, every cell as text, so that numbers keep every digit."""
     import pandas as pd
 
-    guards.plain_table(path, delimiter)
+    plain_table(path, delimiter)
     try:
-        _refuse_repeated(next(csv.reader(guards.lines(path), delimiter=delimiter), []))
+        _refuse_repeated(next(csv.reader(lines(path), delimiter=delimiter), []))
         frame = pd.read_csv(path, sep=delimiter, dtype=object)
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV in UTF-8") from None
@@ -85,7 +85,7 @@ def _text(path: Path, delimiter: str) -> pd.DataFrame:
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first cells for names of the rows
         raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
     if "experiment" in frame:
-        frame["experiment"] = frame["experiment"].map(guards.cell_as_it_was, na_action="ignore")
+        frame["experiment"] = frame["experiment"].map(cell_as_it_was, na_action="ignore")
     return frame
 
 
@@ -98,13 +98,11 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise ImportError("a Parquet file needs pyarrow: pip install 'oneclock[logs]'") from None
     try:
         told = parquet.read_metadata(path)
-        if told.num_columns > guards.MOST_COLUMNS or told.num_rows * told.num_columns > guards.MOST_CELLS:
-            size = f"{told.num_rows:,} rows of {told.num_columns:,} columns"
-            raise ValueError(f"it says that it has {size}, which is no table of runs")
+        refuse_vast(path, told.num_rows, told.num_columns)
         return parquet.read_table(path).to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, ValueError, TypeError, KeyError, OSError, NotImplementedError) as error:
-        why = guards.printable(" ".join(str(error).split()))
-        raise ValueError(f"{path.name} is not a whole Parquet table: {why}") from None
+        why = printable(" ".join(str(error).split()))
+        raise ValueError(f"{path.name} cannot be read as a Parquet table: {why}") from None
 
 
 def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Sweeps:
@@ -141,7 +139,7 @@ def _sweeps_of_records(path: Path) -> Sweeps:
     for run in records.runs_of(path):
         identity, result = run.identity, run.result
         if result is None or result.status == "failed":
-            told = guards.without_places((result and result.reason) or "no reason recorded")
+            told = without_places((result and result.reason) or "no reason recorded")
             why = "is not finished" if result is None else f"failed ({told})"
             missing.append(f"{identity.experiment}: beta {identity.beta}, seed {identity.seed} {why}; left out")
         else:
