@@ -25,6 +25,12 @@ LARGEST_WHOLE = 2**24
 MOST_COLUMNS = 10_000
 """Columns a table may have."""
 
+MOST_CELLS = 10**8
+"""Rows times columns of a table whose file may be far smaller than what it unpacks to."""
+
+LARGEST_CURVE = 2**28
+"""Bytes of the evaluations of one run."""
+
 MOST_FILES = 100_000
 """Files and folders that are looked at below one folder."""
 
@@ -35,6 +41,11 @@ COPY = "standard-input"
 """What a copy of standard input is called."""
 
 _BLOCK = 2**18
+_PLACE = re.compile(
+    r"""(?P<quote>['"])(?:~?/|[A-Za-z]:[\\/])[^'"\n]*[\\/](?=[^'"\s])"""  # quoted, it may have spaces in it
+    r"""|(?<![\w/.~-])(?:file://)?~?/(?!/)(?:[^\s/'"]+/)*(?=[^\s/])"""
+    r"""|\b[A-Za-z]:\\+(?:[^\s\\'"]+\\+)*"""
+)
 _SPELLED = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
 
 
@@ -104,26 +115,35 @@ def files(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if (path := Path(place, name)).is_file())
 
 
-def small_file(path: Path) -> Path:
+def small_file(path: Path, most: int = LARGEST_WHOLE) -> Path:
     """`path` itself if it is a file that may be read whole, ValueError where it is larger."""
-    if os.path.getsize(plain_file(path)) > LARGEST_WHOLE:
-        raise ValueError(
-            f"{path} has more than {LARGEST_WHOLE // 2**20} MB, and is read only whole; give a smaller one"
-        )
+    if os.path.getsize(plain_file(path)) > most:
+        raise ValueError(f"{path} has more than {most // 2**20} MB, and is read only whole; give a smaller one")
     return path
 
 
 def plain_table(path: Path, delimiter: str) -> Path:
-    """`path` itself if it is a file of lines that a table reader can take: bounded lines, bounded columns.
+    """`path` itself if it is a file of lines that a table reader can take: bounded lines, columns and cells.
 
     It reads the file through once, a block at a time.
     """
-    header = next(lines(path), "")
-    if (columns := header.count(delimiter) + 1) > MOST_COLUMNS:
-        raise ValueError(f"{path} has {columns:,} columns, more than {MOST_COLUMNS:,}; it is not a table of runs")
-    for _ in lines(path):
-        pass
+    columns = next(lines(path), "").count(delimiter) + 1
+    refuse_vast(path, 1, columns)
+    refuse_vast(path, sum(1 for _ in lines(path)), columns)
     return path
+
+
+def refuse_vast(path: Path, rows: int, columns: int) -> None:
+    """ValueError where a table has more columns or cells than one of runs can have, before it is unpacked.
+
+    >>> refuse_vast(Path("t.csv"), 10**6, 10**3)
+    Traceback (most recent call last):
+    ValueError: t.csv has 1,000,000 rows of 1,000 columns, more than 100,000,000 cells; split it
+    """
+    if columns > MOST_COLUMNS:
+        raise ValueError(f"{path} has {columns:,} columns, more than {MOST_COLUMNS:,}; it is not a table of runs")
+    if rows * columns > MOST_CELLS:
+        raise ValueError(f"{path} has {rows:,} rows of {columns:,} columns, more than {MOST_CELLS:,} cells; split it")
 
 
 @contextmanager
@@ -155,13 +175,31 @@ def plain_cell(text: str) -> str:
     >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("-0.5"), plain_cell("resnet")
     ("'=cmd|' /C calc'!A0", '-0.5', 'resnet')
     """
-    if not text.startswith(_SPELLED):
+    if not text.lstrip("'").startswith(_SPELLED):
         return text
     try:
         float(text)
     except ValueError:
         return f"'{text}"
     return text
+
+
+def cell_as_it_was(text: str) -> str:
+    """The word that `plain_cell` made harmless, as it was before.
+
+    >>> [cell_as_it_was(plain_cell(text)) for text in ("=1+1", "'=1+1", "-0.5", "resnet", "'tis")]
+    ['=1+1', "'=1+1", '-0.5', 'resnet', "'tis"]
+    """
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_SPELLED) else text
+
+
+def without_places(text: str) -> str:
+    """Words for others to read: of an absolute path its last part is left.
+
+    >>> without_places("No such file: '/home/ann lee/data/x.csv' (see /tmp/run.log:3, https://example.org/a/b, 9/11)")
+    "No such file: 'x.csv' (see run.log:3, https://example.org/a/b, 9/11)"
+    """
+    return _PLACE.sub(lambda match: match["quote"] or "", text)
 
 
 def _spelled(match: re.Match[str]) -> str:

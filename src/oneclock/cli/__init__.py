@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from oneclock.cli import advise, analyse, beta, data, experiments, paper, report, retry, status, study, sweep, train
+from oneclock.guards import printable
 
 app = typer.Typer(
     name="oneclock",
@@ -67,5 +68,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"oneclock: {message}", file=sys.stderr)
+    print(f"oneclock: {printable(message)}", file=sys.stderr)
     return code

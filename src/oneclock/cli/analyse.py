@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oneclock.guards import printable
 from oneclock.rule import REFRESHES, rule_from
 
 if TYPE_CHECKING:
@@ -84,4 +85,4 @@ def _show(analysis: Analysis, width: int) -> None:
     for title, sentences in (("Calibration", analysis.calibration.verdict), ("Missing", analysis.missing)):
         console.print(f"[bold]{title}[/]")
         for sentence in sentences or ("nothing",):
-            console.print(f"- {sentence}", markup=False)
+            console.print(f"- {printable(sentence)}", markup=False)

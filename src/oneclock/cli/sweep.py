@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneclock.cli.numbers import count
+from oneclock.guards import printable
 
 if TYPE_CHECKING:
     from oneclock.sweep import Plan, Where
@@ -101,7 +102,7 @@ def command(
         plan = _again(out, protocol, values, extend, keep_runs)
     plan.check()
     for line in plan_in_words(plan, jobs):
-        print(line)
+        print(printable(line))
     if dry_run:
         return
     run(plan, where)
@@ -160,7 +161,7 @@ def run(plan: Plan, where: Where) -> None:
 
 def _finish(plan: Plan, with_report: bool) -> None:
     for target in plan.targets:
-        print(f"{target.name}: {plan.step(target).reason}")
+        print(printable(f"{target.name}: {plan.step(target).reason}"))
     failed = plan.study.failed()
     with suppress(ValueError):  # nothing ended well: status says so
         _answer(plan.path, with_report)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from oneclock.experiments.published import PUBLISHED
+from oneclock.guards import head, lines, plain_table
 from oneclock.paper.published import DEVELOPMENT, experiment_columns, horizons, names, printed
 from oneclock.rule import GRID, nearest_beta
 from oneclock.study.sweeps import SPLITS, Sweep, Sweeps
@@ -64,17 +65,18 @@ def place_of(model: str, dataset: str) -> int:
 def _is_authors_file(path: Path) -> bool:
     if path.is_dir() or path.suffix.lower() not in (".tsv", ".csv", ".txt"):
         return False
-    with open(path, encoding="utf-8-sig") as file:
-        header = file.readline()
+    header = head(path).partition("\n")[0]
     return "seed_best_val_losses" in header or "mean_best_val_loss" in header
 
 
 def _authors_study(path: Path) -> Sweeps:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t")
-        if lacking := [name for name in _NEEDED if name not in (rows.fieldnames or ())]:
-            raise ValueError(f"{path.name} has no column {', '.join(map(repr, lacking))}; it must be tab-separated")
+    rows = csv.DictReader(lines(plain_table(path, "\t")), delimiter="\t")
+    if lacking := [name for name in _NEEDED if name not in (rows.fieldnames or ())]:
+        raise ValueError(f"{path.name} has no column {', '.join(map(repr, lacking))}; it must be tab-separated")
+    try:
         cells = [cell for number, row in enumerate(rows, start=1) for cell in _cells(row, f"{path.name}, row {number}")]
+    except csv.Error as error:
+        raise ValueError(f"{path.name} is not a table: {error}") from None
     try:
         return sweeps_of(experiment_columns(cells))
     except ValueError as error:

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
+from oneclock.guards import printable
 from oneclock.report import words
 
 
@@ -32,7 +33,7 @@ def in_words(analysis: Analysis, width: int = 80) -> str:
         lines = [*_wrapped(words.answer(result), width), "", *_betas(result, width)]
     else:
         lines = [*_experiments(analysis.experiments, width), "", *_wrapped(_over_all(analysis), width)]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _betas(result: ExperimentResult, width: int) -> Iterator[str]:

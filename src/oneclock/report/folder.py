@@ -19,6 +19,7 @@ from typing import Any
 
 from oneclock.analysis import Analysis, Sweeps, as_json
 from oneclock.analysis.tables import EVERY, Table
+from oneclock.guards import plain_cell, without_places
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
 from oneclock.report.page import page, waiting_page
@@ -108,7 +109,7 @@ def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str,
         subject = read()
     except ValueError as error:
         out.mkdir(parents=True, exist_ok=True)
-        return _moved(out / "report.html", waiting_page(title, str(error), command, seconds))
+        return _moved(out / "report.html", waiting_page(title, without_places(str(error)), command, seconds))
     return write(subject, out, command, formats=(), reload_seconds=seconds)
 
 
@@ -150,7 +151,7 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterator[Sequence[Any]]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)  # ends lines with CR LF, and so quotes either of them in a name
         writer.writerow(columns)
-        writer.writerows(rows)
+        writer.writerows([plain_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
 
 def _moved(path: Path, text: str) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from oneclock.guards import printable
 from oneclock.report.chart import Chart, Figure, Line, Span, Trace
 from oneclock.report.palette import INK, colours
 
@@ -88,8 +89,10 @@ def _drawn(figure: Figure) -> Any:
     for place, axis in enumerate(axes):
         if place >= len(figure.charts):
             axis.set_visible(False)
-    paper.suptitle(figure.title, fontsize=10.5, fontweight="bold", x=0.01, ha="left")
-    paper.legend(handles=list(handles.values()), labels=list(handles), loc="outside lower center", ncols=wide)
+    paper.suptitle(printable(figure.title), fontsize=10.5, fontweight="bold", x=0.01, ha="left")
+    paper.legend(
+        handles=list(handles.values()), labels=list(map(printable, handles)), loc="outside lower center", ncols=wide
+    )
     return paper
 
 
@@ -115,12 +118,12 @@ def _panel_height(chart: Chart) -> float:
 def _draw(chart: Chart, axis: Any, ticks: int) -> None:
     """One pair of axes, with at most so many ticks along x."""
     _draw_marks(chart, axis)
-    axis.set_title(chart.title, loc="left")
+    axis.set_title(printable(chart.title), loc="left")
     axis.set_xlim(chart.x.low, chart.x.high)
     axis.set_ylim(chart.y.low, chart.y.high)
     kept = chart.x.ticks[:: math.ceil(len(chart.x.ticks) / ticks)]
     axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
-    axis.set_yticks([place for place, _ in chart.y.ticks], [text for _, text in chart.y.ticks])
+    axis.set_yticks([place for place, _ in chart.y.ticks], [printable(text) for _, text in chart.y.ticks])
     axis.set_xlabel(chart.x.label)
     axis.set_ylabel(chart.y.label)
 

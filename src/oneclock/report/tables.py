@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oneclock.analysis.tables import Table
+from oneclock.guards import plain_cell, printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -54,9 +55,13 @@ def cells(table: Table) -> list[list[str]]:
 
 
 def to_csv(table: Table) -> str:
-    """Comma-separated text, one line of headings, cells as printed."""
+    """Comma-separated text, one line of headings, cells as printed; words that begin like a formula get a quote."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([headings(table), *cells(table)])
+    rows = [
+        [plain_cell(cell) if isinstance(value, str) else cell for cell, value in zip(shown, values, strict=True)]
+        for shown, values in zip(cells(table), table.rows, strict=True)
+    ]
+    csv.writer(text, lineterminator="\n").writerows([headings(table), *rows])
     return text.getvalue()
 
 
@@ -112,7 +117,10 @@ def to_rich(table: Table) -> RichTable:
     for heading, numeric in zip(headings(table), numeric_columns(table), strict=True):
         shown.add_column(Text(heading), justify="right" if numeric else "left")
     for row, texts in enumerate(cells(table)):
-        styled = [Text(text, "bold green" if (row, column) in table.best else "") for column, text in enumerate(texts)]
+        styled = [
+            Text(printable(text), "bold green" if (row, column) in table.best else "")
+            for column, text in enumerate(texts)
+        ]
         shown.add_row(*styled, end_section=row in table.rules_after)
     return shown
 

@@ -13,6 +13,7 @@ from oneclock.horizon import Curve
 from oneclock.study.sweeps import SPLITS, Sweep, Trial, missing_from
 
 _SPELLINGS = {**{split: split for split in SPLITS}, "dev": "development", "held-out": "heldout"}
+_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,8 @@ class Rows:
 
         texts = [_text(value) for value in columns["experiment"]]
         _refuse(np.array([not text for text in texts]), "has no experiment; name one")
-        names, experiment = np.unique(np.array(texts), return_inverse=True)
+        names = sorted({*texts})
+        place = {name: index for index, name in enumerate(names)}
         beta, beta2, seed = numbers("beta"), numbers("beta2"), numbers("seed", 1)
         _refuse(np.isnan(beta), "has no beta; give one in [0, 1)")
         beta2 = np.where(np.isnan(beta2), beta, beta2)
@@ -62,8 +64,8 @@ class Rows:
         _refuse(~(step >= 0) | np.isinf(step), "has no step, or one below 0", step)
         val, train = ("val_loss", "train_loss") if curves else ("min_val_loss", "min_train_loss")
         rows = cls(
-            names=tuple(names.tolist()),
-            experiment=experiment.reshape(-1),
+            names=tuple(names),
+            experiment=np.array([place[text] for text in texts]),
             split=_splits(columns.get("split"), count),
             budget=budget,
             t_es=t_es,
@@ -165,8 +167,8 @@ def _numbers(values: Sequence[Any], name: str) -> np.ndarray:
         result = np.empty(len(values))
         for row, value in enumerate(values):
             result[row] = math.nan if value is None or value == "" else float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"row {row + 1} has {name} {values[row]!r}, which is not a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"row {row + 1} has {name} {_short(values[row])}, which is not a number") from None
     return result
 
 
@@ -175,7 +177,7 @@ def _splits(values: Sequence[Any] | None, count: int) -> np.ndarray:
         return np.full(count, SPLITS[0])
     for row, value in enumerate(values):
         if _text(value).lower() not in _SPELLINGS:
-            raise ValueError(f"row {row + 1} has split {value!r}; it is 'development' or 'heldout'")
+            raise ValueError(f"row {row + 1} has split {_short(value)}; it is 'development' or 'heldout'")
     return np.array([_SPELLINGS[_text(value).lower()] for value in values])
 
 
@@ -185,7 +187,7 @@ def _diverged(values: Sequence[Any] | None, count: int) -> np.ndarray:
         return np.zeros(count, bool)
     for row, value in enumerate(values):
         if _text(value) not in ("", "finished", "diverged"):
-            raise ValueError(f"row {row + 1} has status {value!r}; it is 'finished' or 'diverged'")
+            raise ValueError(f"row {row + 1} has status {_short(value)}; it is 'finished' or 'diverged'")
     return np.array([_text(value) == "diverged" for value in values])
 
 
@@ -199,6 +201,12 @@ def _refuse(wrong: np.ndarray, problem: str, values: np.ndarray | None = None) -
 
 def _text(value: Any) -> str:
     return "" if value is None or value != value else str(value).strip()
+
+
+def _short(value: Any) -> str:
+    """A cell as it stands, for a message of one line; a long one is cut."""
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}.."
 
 
 def _smallest(losses: np.ndarray) -> float | None:

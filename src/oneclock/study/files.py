@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from oneclock.guards import small_file
 from oneclock.study.identity import hash_of
 
 SCHEMA = 2
@@ -32,9 +33,11 @@ def read_json(path: Path) -> dict[str, Any]:
     100
     """
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        text = small_file(Path(path)).read_bytes()
     except FileNotFoundError:
         raise ValueError(f"{path} is missing: this is not a record of oneclock") from None
+    try:
+        value = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise Damaged(f"{path} is not JSON: {error}") from None
     schema = value.get("schema") if isinstance(value, dict) else None

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from oneclock.guards import LARGEST_CURVE, small_file
 from oneclock.horizon import Curve
 from oneclock.study.files import Damaged, read_json, sweep_asides, write_aside, write_json
 from oneclock.study.identity import Identity, differences
@@ -183,7 +184,7 @@ class Run:
 
     def _bytes(self) -> bytes:
         path = self.path / "curve.jsonl"
-        return path.read_bytes() if path.exists() else b""
+        return small_file(path, LARGEST_CURVE).read_bytes() if path.exists() else b""
 
     def _length(self) -> int:
         path = self.path / "curve.jsonl"

@@ -14,13 +14,16 @@ and no validation loss measured the one alone. Rows count from 1 below the heade
 
 from __future__ import annotations
 
+import csv
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oneclock.guards import cell_as_it_was, lines, plain_file, plain_table, printable, refuse_vast, without_places
 from oneclock.study import records
 from oneclock.study.columns import Rows
 from oneclock.study.identity import Identity
@@ -59,20 +62,47 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Swe
 
 
 def _frame(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    suffix = path.suffix.lower()
+    suffix = plain_file(path).suffix.lower()
     if suffix in _PARQUET:
-        try:
-            return pd.read_parquet(path)
-        except ImportError:
-            raise ImportError("a Parquet file needs pyarrow: pip install 'oneclock[logs]'") from None
+        return _parquet(path)
     if suffix not in _TEXT:
         raise ValueError(f"{path.name} is neither .csv, .tsv nor .parquet; save the table as one of them")
+    return _text(path, _TEXT[suffix])
+
+
+def _text(path: Path, delimiter: str) -> pd.DataFrame:
+    """A table of lines, every cell as text, so that numbers keep every digit."""
+    import pandas as pd
+
+    plain_table(path, delimiter)
     try:
-        return pd.read_csv(path, sep=_TEXT[suffix], dtype=object)  # text, so that numbers keep every digit
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        _refuse_repeated(next(csv.reader(lines(path), delimiter=delimiter), []))
+        frame = pd.read_csv(path, sep=delimiter, dtype=object)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV in UTF-8") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
         raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first cells for names of the rows
+        raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
+    if "experiment" in frame:
+        frame["experiment"] = frame["experiment"].map(cell_as_it_was, na_action="ignore")
+    return frame
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    """A Parquet table, unpacked only where its own account of its size allows it."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError("a Parquet file needs pyarrow: pip install 'oneclock[logs]'") from None
+    try:
+        told = parquet.read_metadata(path)
+        refuse_vast(path, told.num_rows, told.num_columns)
+        return parquet.read_table(path).to_pandas(ignore_metadata=True)
+    except (pyarrow.ArrowException, ValueError, TypeError, KeyError, OSError, NotImplementedError) as error:
+        why = printable(" ".join(str(error).split()))
+        raise ValueError(f"{path.name} cannot be read as a Parquet table: {why}") from None
 
 
 def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Sweeps:
@@ -109,7 +139,8 @@ def _sweeps_of_records(path: Path) -> Sweeps:
     for run in records.runs_of(path):
         identity, result = run.identity, run.result
         if result is None or result.status == "failed":
-            why = "is not finished" if result is None else f"failed ({result.reason or 'no reason recorded'})"
+            told = without_places((result and result.reason) or "no reason recorded")
+            why = "is not finished" if result is None else f"failed ({told})"
             missing.append(f"{identity.experiment}: beta {identity.beta}, seed {identity.seed} {why}; left out")
         else:
             rows += _rows_of(run, result.status)
@@ -139,12 +170,20 @@ def _rate(identity: Identity) -> float | None:
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:
     """A frame's columns as plain lists or arrays, whatever pandas calls its strings and its missing values."""
 
+    _refuse_repeated([str(name) for name in frame.columns])
+
     def column(values: pd.Series[Any]) -> Any:
         if isinstance(values.dtype, np.dtype) and values.dtype.kind in "if":
             return values.to_numpy()
         return [None if absent else value for value, absent in zip(values, values.isna(), strict=True)]
 
     return {str(name): column(frame[name]) for name in frame.columns}
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    repeated = [name for name, times in Counter(names).items() if times > 1 and name]
+    if repeated:
+        raise ValueError(f"the table has the column {repeated[0]!r} more than once; rename one of them")
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

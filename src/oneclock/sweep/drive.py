@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from oneclock.guards import printable
 from oneclock.study.claims import Claim
 from oneclock.study.folder import Study
 from oneclock.study.records import Result
@@ -150,7 +151,8 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     with Claim.take(plan.path).keep_alive() as claim:
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
-            print(f"torn        {folder} was set aside in torn/ and runs anew ({reason})", file=sys.stderr)
+            told = printable(f"torn        {folder} was set aside in torn/ and runs anew ({reason})")
+            print(told, file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
             _run(plan, where, claim, quiet)
     return plan.study

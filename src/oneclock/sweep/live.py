@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from oneclock.guards import printable
 from oneclock.study.folder import Row
 from oneclock.sweep.engine import Engine
 from oneclock.sweep.progress import Pace, Progress, span
@@ -71,7 +72,7 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
         time = "" if row.seconds is None else span(row.seconds)
         best = "" if row.best_loss is None else f"{row.best_loss:.5g}"
         step = "" if row.best_step is None else f"{row.best_step:,}"
-        drawn.add_row(row.experiment, beta_of(row), str(row.seed), state, _bar(row), best, step, time)
+        drawn.add_row(Text(printable(row.experiment)), beta_of(row), str(row.seed), state, _bar(row), best, step, time)
     return drawn
 
 
@@ -91,10 +92,10 @@ def beta_of(row: Row) -> str:
 
 
 def in_words(row: Row) -> str:
-    """A run in one line."""
+    """A run in one line, which does nothing to a terminal."""
     loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
     time = "" if row.seconds is None else f" in {span(row.seconds)}"
-    return f"{row.state:11} {label(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}"
+    return printable(f"{row.state:11} {label(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}")
 
 
 def time_left(rows: Sequence[Row], left: Mapping[str, int], workers: int) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from oneclock.guards import printable
 from oneclock.study.claims import holder
 from oneclock.study.folder import Row
 from oneclock.sweep.live import in_words, span, table, time_left
@@ -65,6 +66,6 @@ def show(found: dict[str, Any]) -> None:
         console.print(in_words(row) + far)
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
-        console.print(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}")
+        console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))
     left = "" if found["seconds_left"] is None else f", about {span(found['seconds_left'])} left"
     console.print(f"a sweep is running: {found['sweep']}{left}" if found["sweep"] else "no sweep is running")

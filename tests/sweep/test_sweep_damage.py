@@ -1,0 +1,112 @@
+"""Flipped and cut bytes in every file of a finished study: harmless, or named by `analyse` and mended by a sweep."""
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oneclock.study.folder import Study
+from oneclock.study.table import Sweeps, read
+from oneclock.sweep import Plan, Where, sweep
+from oneclock.sweep.protocol import Paper
+from oneclock.sweep.targets import target_from
+
+HERE = Path(__file__).parent
+BETAS = (0.5, 0.8, 0.9)
+STRIKES = 150
+FILES = ("run.json", "result.json", "curve.jsonl")
+
+
+def plan_of(path: Path) -> Plan:
+    target = target_from(f"{HERE}/sweep_target.py:train", 60, name="x")
+    return Plan(path, [target], Paper(betas=BETAS, seeds=(1,)))
+
+
+def go_on(path: Path) -> Study:
+    return sweep(plan_of(path), Where(in_process=True), quiet=True)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished study."""
+    path = tmp_path_factory.mktemp("whole") / "study"
+    go_on(path)
+    return path
+
+
+def strikes(data: bytes, count: int, seed: int) -> Iterator[bytes]:
+    """The file with a bit flipped, cut short, emptied, filled with zeros, or with a byte too many."""
+    choose = random.Random(seed)
+    yield from (b"", bytes(len(data)), data + b"\n", data + b"0")
+    for number in range(count - 4):
+        place = choose.randrange(len(data))
+        if number % 4 == 0:
+            yield data[:place]
+        else:
+            yield data[:place] + bytes([data[place] ^ (1 << choose.randrange(8))]) + data[place + 1 :]
+
+
+def struck(path: Path, expected: Sweeps) -> str:
+    """What `analyse` makes of the study: `harmless`, or `named`; another number without a word is the failure."""
+    try:
+        assert read(path) == expected
+    except ValueError as error:
+        complaint = str(error)
+    else:
+        return "harmless"
+    assert "\n" not in complaint
+    assert "beta-0.8-seed-1" in complaint
+    return "named"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_struck_record_never_changes_a_number_in_silence(whole, tmp_path, name):
+    path = shutil.copytree(whole, tmp_path / "study")
+    expected, target = read(whole), path / "runs" / "x" / "beta-0.8-seed-1" / name
+    data, rows, counts = target.read_bytes(), Study.open(whole).rows(), Counter()
+    for number, changed in enumerate(strikes(data, STRIKES, seed=1)):
+        target.write_bytes(changed)
+        outcome = struck(path, expected)
+        counts[outcome] += 1
+        shown = [row for row in Study.open(path).rows() if row.state != "torn"]
+        assert [row for row in rows if row in shown] == shown  # a table shows what was measured, or that it is torn
+        if number % 15 == 0:
+            again = shutil.copytree(path, tmp_path / f"again-{number}")
+            go_on(again)
+            assert read(again) == expected
+            assert (again / "torn").exists() == (outcome == "named")
+    assert sum(counts.values()) == STRIKES
+    assert counts["named"] > STRIKES * 0.8
+
+
+def test_a_struck_study_json_is_named_and_the_runs_are_kept(whole, tmp_path):
+    path = shutil.copytree(whole, tmp_path / "study")
+    expected, header = read(whole), path / "study.json"
+    data, complaints = header.read_bytes(), []
+    for changed in strikes(data, STRIKES, seed=2):
+        header.write_bytes(changed)
+        assert read(path) == expected
+        try:
+            assert Plan.read(path).described == plan_of(whole).described
+        except ValueError as error:
+            complaints.append(str(error))
+    assert len(complaints) > STRIKES * 0.8
+    assert all("study.json" in complaint for complaint in complaints)
+    header.unlink()
+    before = {file: file.stat().st_mtime_ns for file in path.glob("runs/*/*/result.json")}
+    go_on(path)
+    assert header.read_bytes() == data
+    assert {file: file.stat().st_mtime_ns for file in path.glob("runs/*/*/result.json")} == before
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_lost_file_is_named_or_run_anew(whole, tmp_path, name):
+    path = shutil.copytree(whole, tmp_path / "study")
+    (path / "runs" / "x" / "beta-0.8-seed-1" / name).unlink()
+    if name == "curve.jsonl":
+        assert struck(path, read(whole)) == "named"
+    go_on(path)
+    assert read(path) == read(whole)
