@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections import deque
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from oneclock.study.claims import Claim
-from oneclock.study.folder import Study
+from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
 from oneclock.sweep.cluster import Dask, check
+from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
 from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display, span, time_left
@@ -167,6 +169,8 @@ def in_words(plan: Plan, workers: int | None = None) -> list[str]:
         steps += step.at_most * target.budget
         state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
         lines.append(f"{target.name}: {ended} runs have ended; {state}")
+        if isinstance(target, Command) and not target.takes_seed:
+            lines.append(f"{target.name}: the command has no {{seed}}: one run of each beta, so no interval")
     seconds = time_left(plan.rows(), left, workers or 1)
     time = f", about {span(seconds)} on {workers or 1} worker(s)" if seconds else ""
     return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{time}"]
@@ -217,7 +221,19 @@ class _Driver:
                 self.handed -= 1
                 self.due[target.name] = target
                 display.ended(row)
+                self.refuse_silence(target, row)
             self.submit()
+
+    def refuse_silence(self, target: Target, row: Row) -> None:
+        """ValueError where a command's first run to end by itself left no curve: the others would leave none either."""
+        if not (row.reason or "").startswith(NO_CURVE):
+            return
+        losses = self.plan.losses(target).values()
+        if all(math.isnan(loss) for loss in losses):
+            raise ValueError(
+                f"the sweep stops here, for its first run ended without a curve ({row.reason}); have the command print "
+                "or log a step and a val_loss, or name its log with --log, and sweep into another folder"
+            )
 
     def submit(self) -> None:
         """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.

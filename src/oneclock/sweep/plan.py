@@ -72,7 +72,9 @@ class Plan:
         return json.loads(json.dumps(plain))
 
     def check(self) -> None:
-        """ValueError, with the difference, where the folder holds another study."""
+        """ValueError where a target cannot run what is asked, or, with the difference, the folder holds another study."""
+        for target in self.targets:
+            self._check_target(target)
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; a study needs a folder of its own")
         if (before := self._before()) is not None:
@@ -82,6 +84,13 @@ class Plan:
             self._check_runs()
         elif self.path.exists() and any(not path.name.startswith(("claim-", ".")) for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is not empty and holds no study; choose another folder")
+
+    def _check_target(self, target: Target) -> None:
+        if self.protocol.arms and (why := target.no_pairs()) is not None:
+            raise ValueError(f"untied pairs (--arms) cannot be run: {why}")
+        if isinstance(target, Command) and not target.takes_seed and len(seeds := self._protocol(target).seeds) > 1:
+            asked = ", ".join(map(str, seeds))
+            raise ValueError(f"the command has no {{seed}}: seeds {asked} would repeat one run; add {{seed}} to it")
 
     def _check_code(self, before: dict[str, Any]) -> None:
         """Changed code is another experiment, unless a person says that its runs are to be kept."""
