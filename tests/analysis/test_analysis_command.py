@@ -31,7 +31,7 @@ def test_the_terminal_shows_every_part(tmp_path, sweep_columns, capsys):
     pd.DataFrame(sweep_columns).assign(experiment=lambda frame: "run[" + frame["experiment"] + "]").to_csv(
         tmp_path / "t.csv", index=False
     )
-    code, out = run(["analyse", str(tmp_path / "t.csv")], capsys)
+    code, out = run(["analyse", str(tmp_path / "t.csv"), "--full"], capsys)
     assert not code
     for part in ("Betas selected", "Sweep over R0", "Rules side by side", "T_ES by both", "Calibration", "run[e0]"):
         assert part in out.out

@@ -72,7 +72,7 @@ class Plan:
         return json.loads(json.dumps(plain))
 
     def check(self) -> None:
-        """ValueError where a target cannot run what is asked, or, with the difference, the folder holds another study."""
+        """ValueError where a target cannot run what is asked, or the folder holds another study; the difference."""
         for target in self.targets:
             self._check_target(target)
         if self.path.exists() and not self.path.is_dir():
