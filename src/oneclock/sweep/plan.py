@@ -13,6 +13,7 @@ from oneclock.study.identity import Identity, differences
 from oneclock.study.records import Result, Run
 from oneclock.sweep import code
 from oneclock.sweep import protocol as protocols
+from oneclock.sweep.cells import ARMS
 from oneclock.sweep.protocol import Cell, Losses, Protocol, Step
 from oneclock.sweep.targets import Command, Function, Named, Target
 
@@ -212,6 +213,22 @@ class Plan:
         rates = getattr(self.protocol, "rates", ()) or (None,)
         betas: list[protocols.Beta] = [*self.protocol.betas, *self.protocol.arms]
         return [Cell(beta, seed, rate) for beta in betas for rate in rates for seed in self._protocol(target).seeds]
+
+
+def usual_arms(path: Path, targets: Sequence[Target]) -> tuple[tuple[float, float], ...]:
+    """The pairs beside a sweep where nobody chose: the study's own, else the usual ones if every target takes them.
+
+    A function may take pairs or not, and does not say: it gets none.
+
+    >>> usual_arms(Path("new"), [Named("vit-digits", 100)])
+    ((0.9, 0.999), (0.9, 0.95))
+    >>> usual_arms(Path("new"), [Command("mine", 100, "train {beta}")])
+    ()
+    """
+    if (header := Study(path).header) is not None:
+        return tuple((one, two) for one, two in (header.get("protocol") or {}).get("arms") or ())
+    able = all(not isinstance(target, Function) and target.no_pairs() is None for target in targets)
+    return ARMS if able else ()
 
 
 def _target(values: dict[str, Any]) -> Target:
