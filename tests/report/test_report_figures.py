@@ -46,7 +46,8 @@ def test_figure_names_are_safe_file_names(subject: Subject) -> None:
 def test_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
     for result in subject.analysis.experiments:
         chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.gaps])
-        curve, best, choice, *arms = chart.series
+        curve, single, best, choice, *arms = chart.series
+        assert (single.marker, len(single.x)) == ("ring", sum(point.seeds == 1 for point in result.gaps))
         assert [arm.y for arm in arms] == [(arm.loss, arm.loss) for arm in result.arms]
         assert best.x == (pytest.approx(-math.log10(1 - result.best_beta)),)
         assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)
@@ -78,15 +79,16 @@ def test_lines_differ_by_more_than_colour(subject: Subject) -> None:
                 assert before[1:] != after[1:]
 
 
-def test_published_figures_draw_gaps(tmp_path: Path) -> None:
+def test_published_figures_draw_losses(tmp_path: Path) -> None:
     subject = published()
     figures = all_figures(subject)
     assert [figure.name for figure in figures] == [
         "beta-sweeps-development", "beta-sweeps-heldout", "gaps-per-rule", "r0-sweep", "noise", "refresh-count"
     ]  # fmt: skip
     first = figures[0].charts[0]
-    assert first.y.label.endswith("%")
-    assert first.series[0].y[1] == pytest.approx(0.515)
+    assert first.y.label == "smallest validation loss"
+    (choice,) = (series for series in first.series if series.name == "the rule's choice")
+    assert 100 * (choice.y[0] / min(first.series[0].y) - 1) == pytest.approx(0.515, abs=5e-4)  # as the paper prints it
     plateau = figures[3].charts[0].spans[0]
     assert plateau.low < 1000 < 1300 < plateau.high
     assert plateau.low > 900
