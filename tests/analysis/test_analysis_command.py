@@ -33,7 +33,15 @@ def test_the_terminal_shows_every_part(tmp_path, sweep_columns, capsys):
     )
     code, out = run(["analyse", str(tmp_path / "t.csv"), "--full"], capsys)
     assert not code
-    for part in ("What is recommended", "Betas selected", "Sweep over R0", "Rules side by side", "T_ES by both", "Calibration", "run[e0]"):
+    for part in (
+        "What is recommended",
+        "Betas selected",
+        "Sweep over R0",
+        "Rules side by side",
+        "T_ES by both",
+        "Calibration",
+        "run[e0]",
+    ):
         assert part in out.out
 
 

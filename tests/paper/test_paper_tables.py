@@ -126,7 +126,8 @@ def test_a_noise_figure_outside_its_range_is_a_mismatch(monkeypatch):
     assert (result.mismatched, result.in_range, result.agrees) == (0, 59, False)
 
 
-def test_the_command_prints_the_count(capsys):
+def test_the_command_prints_the_count(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "240")  # every table in one part
     code, out = run(["paper"], capsys)
     assert not code
     assert "314 of 314" in out.out

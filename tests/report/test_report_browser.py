@@ -50,7 +50,7 @@ def test_slider_moves_the_choice_and_agrees_with_python(open_page: Open, report:
     opened = open_page(report)
     result = subject.analysis.experiments[1]
     betas = [point.beta for point in result.gaps]
-    stops = horizons(1000, [one.horizons.used for one in subject.analysis.experiments])
+    stops = horizons(1000, [one.horizons.used for one in subject.analysis.experiments], betas)
     opened.page.select_option("#experiment", label=result.name)
     assert opened.text("#at-choice") == f"{result.selected_beta:g}"  # it starts at the experiment's own T_ES
     places = []

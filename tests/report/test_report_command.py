@@ -81,9 +81,15 @@ def test_partial_study_says_what_is_missing(tmp_path: Path) -> None:
     assert "beta 0.99, seed 1 is not finished; left out" in text
     assert "beta 0.99438, seed 1 failed (worker died); left out" in text
     assert "one seed per beta; its gaps have no interval" in text
-    assert "No experiment is held out" in text
+    assert "nothing can be held out" in text
     progress = folder.write(subject_of(study), tmp_path / "out", "", formats=()).read_text(encoding="utf-8")
     assert "Of 7 runs so far: 5 finished, 1 failed, 1 unfinished." in progress
+
+
+def test_a_finished_report_does_not_say_so_far(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", ("digits",), betas=GRID[3:8], repeats=0)
+    write_run(study, "digits", 0.99438, 1, ending="failed")
+    assert subject_of(study).progress == "Of 6 runs: 5 finished, 1 failed."
 
 
 @pytest.mark.parametrize("beta", [0.9, 0.0])

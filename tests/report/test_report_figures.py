@@ -46,7 +46,8 @@ def test_figure_names_are_safe_file_names(subject: Subject) -> None:
 def test_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
     for result in subject.analysis.experiments:
         chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.gaps])
-        curve, best, choice, *arms = chart.series
+        curve, single, best, choice, *arms = chart.series
+        assert (single.marker, len(single.x)) == ("ring", sum(point.seeds == 1 for point in result.gaps))
         assert [arm.y for arm in arms] == [(arm.loss, arm.loss) for arm in result.arms]
         assert best.x == (pytest.approx(-math.log10(1 - result.best_beta)),)
         assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)
@@ -88,6 +89,8 @@ def test_published_figures_draw_the_papers_own_losses(tmp_path: Path) -> None:
     assert first.y.label == "smallest validation loss"
     assert len(first.series[0].y) == 13
     assert first.series[0].y[0] == pytest.approx(3.9433411884)
+    (choice,) = (series for series in first.series if series.name == "the rule's choice")
+    assert 100 * (choice.y[0] / min(first.series[0].y) - 1) == pytest.approx(0.515, abs=5e-4)  # as the paper prints it
     plateau = figures[3].charts[0].spans[0]
     assert plateau.low < 1000 < 1300 < plateau.high
     assert plateau.low > 900

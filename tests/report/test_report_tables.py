@@ -17,7 +17,7 @@ from rich.console import Console
 from oneclock.analysis.tables import Column, Table
 from oneclock.guards import cell_as_it_was
 from oneclock.paper.subject import published
-from oneclock.report import tables
+from oneclock.report import tables, terminal
 from oneclock.report.folder import tables_of
 from oneclock.report.subject import Subject
 
@@ -68,7 +68,7 @@ def test_markdown_and_terminal_hold_the_same_cells(subject: Subject) -> None:
         ]
         assert plain == tables.cells(table)
         console = Console(width=400, record=True, file=io.StringIO())
-        console.print(tables.to_rich(table))
+        console.print(*terminal.to_rich(table, 400))
         text = console.export_text()
         assert all(cell in text for row in tables.cells(table) for cell in row)
 

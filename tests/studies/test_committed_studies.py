@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from oneclock.analysis import analyse, read
+from oneclock.cli import main
 from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
 from oneclock.report.series import series_figure
@@ -76,3 +77,33 @@ def test_the_figure_of_the_series_has_the_slopes_of_its_table():
         assert [1 - 10**-place for place in marks.y] == pytest.approx([point.beta for point in task.points])
         assert (fit.y[1] - fit.y[0]) / (fit.x[1] - fit.x[0]) == pytest.approx(task.alpha)
     assert not list(series_figure(analyse(read(next(path for path in STUDIES if path.name == "laptop")))))
+
+
+def printed(arguments, columns, monkeypatch, capsys):
+    """What a command prints in so many columns, none of it cut or too wide."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert not ended.value.code
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert not any("…" in line for line in lines)
+    return lines
+
+
+def test_analyse_is_under_forty_lines_at_80_columns(study, monkeypatch, capsys):
+    assert len(printed(["analyse", str(study)], 80, monkeypatch, capsys)) < 40
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_analyse_full_cuts_nothing(study, columns, monkeypatch, capsys):
+    text = "\n".join(printed(["analyse", str(study), "--full"], columns, monkeypatch, capsys))
+    names = [target.name for target in Plan.read(study).targets]
+    assert all(name in text for name in names)
+
+
+@pytest.mark.parametrize("columns", [80, 132])
+def test_paper_cuts_nothing(columns, monkeypatch, capsys):
+    text = "\n".join(printed(["paper"], columns, monkeypatch, capsys))
+    assert "Fixed beta=0.94377" in text
+    assert "as printed, and recomputed below, continued" in text

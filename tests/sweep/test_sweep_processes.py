@@ -224,7 +224,7 @@ def test_a_command_and_its_csv(tmp_path):
         "    for step in (10, 20):\n        print(step, 3 - float(beta) * step / 20, 1.0, sep=',', file=f)\n"
     )
     line = [sys.executable, "-m", "oneclock", "sweep", "--budget", "20", "--out", tmp_path / "s", "--retries", "0"]
-    line += ["--command", f"{sys.executable} {script} {{beta}} {{seed}} {{folder}}", "--betas", "0.1,0.3,0.5,0.9"]
+    line += ["--command", f"{sys.executable} {script} {{beta}} {{seed}} {{folder}}", "--betas", "0.5,0.1,0.3,0.9"]
     swept = subprocess.run([*line, "--seeds", "1", "--jobs", "1"], capture_output=True, text=True, check=False)
     assert swept.returncode == 1, swept.stderr
     rows = {row.beta: row for row in Study.open(tmp_path / "s").rows()}

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from oneclock.cli import advise, analyse, beta, data, experiments, paper, report, retry, status, study, sweep, train
 from oneclock.guards import printable
 
+_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
 app = typer.Typer(
     name="oneclock",
     help="Set the one memory of balanced Adam: choose beta, train, sweep, analyse.",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_SETTINGS,
 )
 app.command("beta")(beta.command)
 app.command("advise")(advise.command)
@@ -56,7 +58,7 @@ def _options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Bad input is one line on stderr and exit code 2; ONECLOCK_DEBUG=1 shows the traceback."""
     try:
-        code = app(arguments, prog_name="oneclock", standalone_mode=False)
+        code = _command()(arguments, prog_name="oneclock", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         code = _complain("interrupted", 130)
     except (_UsageProblem, ValueError, OSError, ImportError) as error:
@@ -65,6 +67,19 @@ def main(arguments: list[str] | None = None) -> None:
         message = getattr(error, "format_message", error.__str__)()
         code = _complain(" ".join(message.split()), 2)
     sys.exit(code)
+
+
+def _command() -> Any:
+    """The command line, its flags without the `<bool>` that newer versions of Typer put behind them."""
+    whole = typer.main.get_command(app)
+    left: list[Any] = [whole]
+    while left:
+        one = left.pop()
+        left += getattr(one, "commands", {}).values()
+        for parameter in one.get_params(typer.Context(one, **_SETTINGS)):  # with --help, which it adds
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+    return whole
 
 
 def _complain(message: str, code: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,20 +69,23 @@ def command(
     if full:
         _show(analysis, width)
     else:
-        print("\nEvery table, calibration and what is missing: --full. As a page: oneclock report")
+        print(
+            "\n"
+            + textwrap.fill("Every table, calibration and what is missing: --full. As a page: oneclock report", width)
+        )
 
 
 def _show(analysis: Analysis, width: int) -> None:
     from rich.console import Console
 
     from oneclock.analysis import tables
-    from oneclock.report.tables import to_rich
+    from oneclock.report.terminal import to_rich
 
     console = Console(highlight=False, width=width)
     for make in tables.EVERY:
         table = make(analysis)
         if table.rows:
-            console.print(to_rich(table))
+            console.print(*to_rich(table, width))
     for title, sentences in (("Calibration", analysis.calibration.verdict), ("Missing", analysis.missing)):
         console.print(f"[bold]{title}[/]")
         for sentence in sentences or ("nothing",):

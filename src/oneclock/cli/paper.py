@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +10,10 @@ import typer
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from oneclock.paper.check import CheckedCell, CheckedTable, PaperCheck
 
-_WIDE = 160
 _MARKS = {"given": "[dim].[/]", "slip": "[yellow]slip[/]"}
 _AGREES = {True: "[green]=[/]", False: "[bold red]X[/]"}
 
@@ -51,9 +51,10 @@ def command(
 def _show(result: PaperCheck) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    width = shutil.get_terminal_size().columns  # of the terminal, or what COLUMNS says, or 80
+    console = Console(highlight=False, width=width)
     for table in result.tables:
-        console.print(_drawn(table))
+        console.print(*_drawn(table, width))
         random = f"; {table.in_range} of {table.random} random figures in range" if table.random else ""
         slips = f"; {table.slips} are slips of the paper's" if table.slips else ""
         console.print(f"{table.matched} of {table.cells} agree{random}{slips}\n")
@@ -67,18 +68,19 @@ def _show(result: PaperCheck) -> None:
     )
 
 
-def _drawn(table: CheckedTable) -> Table:
-    from rich.table import Table
+def _drawn(table: CheckedTable, width: int) -> list[Table]:
+    from rich.text import Text
 
-    drawn = Table(title=f"{table.title}: as printed, and recomputed below", title_justify="left")
-    for column in ("", *table.columns):
-        drawn.add_column(column.replace("_", " "), overflow="fold")
-    for row in table.rows:
-        drawn.add_row(row.label, *map(_cell, row.cells))
-    return drawn
+    from oneclock.report.terminal import parts
+
+    heads = [column.replace("_", " ") for column in ("", *table.columns)]
+    rows = [[Text(row.label), *map(_cell, row.cells)] for row in table.rows]
+    return parts(f"{table.title}: as printed, and recomputed below", heads, rows, width)
 
 
-def _cell(cell: CheckedCell) -> str:
+def _cell(cell: CheckedCell) -> Text:
     """The printed figure, and below it the recomputed one with its mark."""
+    from rich.text import Text
+
     mark = _MARKS[cell.kind] if cell.agrees is None else _AGREES[cell.agrees]
-    return f"[dim]{cell.printed}[/]\n{cell.computed} {mark}"
+    return Text.from_markup(f"[dim]{cell.printed}[/]\n{cell.computed} {mark}")

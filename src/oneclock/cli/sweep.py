@@ -43,7 +43,11 @@ def command(
     protocol: Annotated[str | None, typer.Option(help="paper (the default), grid or adaptive.")] = None,
     betas: Annotated[str | None, typer.Option(help="0.9,0.99: instead of the paper's thirteen.")] = None,
     seeds: Annotated[str | None, typer.Option(help="1,2,3")] = None,
-    arms: Annotated[str | None, typer.Option(help="Untied pairs beside the sweep: 0.9/0.999,0.9/0.95")] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(help="Pairs beside the sweep; of an experiment, or {beta1} and {beta2}: 0.9/0.999,0.9/0.95."),
+    ] = None,
+    no_arms: Annotated[bool, typer.Option("--no-arms", help="No pairs beside the sweep.")] = False,
     rates: Annotated[
         str | None,
         typer.Option(help="grid: learning rates too, as factors 0.3,1,3 on an experiment's, or as {lr} and lr=."),
@@ -84,12 +88,19 @@ def command(
     """
     from oneclock.sweep import Plan, Where
     from oneclock.sweep.drive import in_words as plan_in_words
+    from oneclock.sweep.plan import usual_arms
 
-    values = {
+    if no_arms and arms:
+        raise ValueError("give --arms or --no-arms, not both")
+    values: dict[str, Any] = {
         "betas": None if betas is None else _numbers(betas, float, "--betas"),
         "seeds": None if seeds is None else _numbers(seeds, int, "--seeds"),
         "rates": None if rates is None else _numbers(rates, float, "--rates"),
-        "arms": None if arms is None else [_numbers(arm, float, "--arms", "/") for arm in arms.split(",")],
+        "arms": ()
+        if no_arms
+        else None
+        if arms is None
+        else [_numbers(arm, float, "--arms", "/") for arm in arms.split(",")],
         "second": second,
         "max_runs": max_runs,
     }
@@ -97,6 +108,7 @@ def command(
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
         made = _targets(targets, run_command, None if budget is None else int(budget), log, name, settings)
+        values = {"arms": usual_arms(out, made)} | values
         plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
     else:
         plan = _again(out, protocol, values, extend, keep_runs)

@@ -4,7 +4,7 @@
 """
 
 from oneclock.logs.following import Followed, PrintedValue
-from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, read_curves, read_log, read_text
+from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, NotFinite, read_curves, read_log, read_text
 
 __all__ = [
     "FILES",
@@ -12,6 +12,7 @@ __all__ = [
     "Followed",
     "Log",
     "LoggedRun",
+    "NotFinite",
     "PrintedValue",
     "read_curves",
     "read_log",

@@ -66,6 +66,10 @@ FOLDERS: tuple[Reader, ...] = (
 """The same for folders."""
 
 
+class NotFinite(ValueError):
+    """A log whose loss is there and never finite: of a run that diverged from the start."""
+
+
 @dataclass(frozen=True)
 class LoggedRun:
     """One run of a log: its curve, and the arguments it was started with where the log has them."""
@@ -163,6 +167,8 @@ def read_as(reader: Reader, path: Path, wanted: Wanted, rates: Rates | None = No
     """Read the path as one format, whatever it looks like: curves, or one ValueError, a plain line."""
     try:
         return _log(path, reader.load(path, wanted), wanted.metric, rates or Rates())
+    except NotFinite as error:
+        raise NotFinite(printable(str(error))) from None
     except ValueError as error:
         raise ValueError(printable(str(error))) from None
     except (csv.Error, sqlite3.Error, RecursionError, OverflowError) as error:
@@ -201,7 +207,7 @@ def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:
     curves = [(run, run.series[metric].curve(ticks.times, ticks.per, ticks.offset)) for run in chosen]
     runs = [LoggedRun(run.name, curve, understood(run.arguments)) for run, curve in curves if curve is not None]
     if not runs:
-        raise ValueError(f"{path}: {metric!r} has no finite value; name another of: {names.listed(seen)}")
+        raise NotFinite(f"{path}: {metric!r} has no finite value; name another of: {names.listed(seen)}")
     warnings = [*source.warnings, *ticks.warnings, *_about_metric(metric, named, seen), *_about_points(chosen, metric)]
     if len(runs) < len(chosen):
         warnings.append(f"{len(chosen) - len(runs)} runs without a finite {metric!r} were left out")

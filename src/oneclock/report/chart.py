@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 Dash = Literal["solid", "dashed", "dotted", "dashdot", "none"]
-Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame"]
+Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame", "ring"]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear axis from `low` to `high` with ticks (position, label)."""
+    """A linear axis from `low` to `high` with ticks (position, label); `beyond` labels them once more, across."""
 
     label: str
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...]
+    beyond: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,11 @@ class Figure:
 
 
 def memory_axis(betas: Iterable[float]) -> Axis:
-    """The axis u = -log10(1 - beta), ticked at betas that are not too close to each other.
+    """The axis u = -log10(1 - beta), ticked at betas that are not too close, and above them at their memory in steps.
 
-    >>> [label for _, label in memory_axis([0.0, 0.9, 0.99]).ticks]
-    ['0', '0.9', '0.99']
+    >>> axis = memory_axis([0.0, 0.9, 0.99])
+    >>> [label for _, label in axis.ticks], axis.beyond
+    (['0', '0.9', '0.99'], ('1', '10', '100'))
     """
     values = sorted(set(betas))
     places = [memory_place(beta) for beta in values]
@@ -105,7 +107,8 @@ def memory_axis(betas: Iterable[float]) -> Axis:
     for place, beta in zip(places, values, strict=True):
         if not ticks or place - ticks[-1][0] >= apart * 0.99:
             ticks.append((place, short_beta(beta)))
-    return Axis("β, drawn at -log₁₀(1 - β)", places[0] - margin, places[-1] + margin, tuple(ticks))
+    steps = tuple(f"{round(10**place, 1 if place < 1 else 0):,g}" for place, _ in ticks)
+    return Axis("β; above, its memory in steps", places[0] - margin, places[-1] + margin, tuple(ticks), steps)
 
 
 def memory_place(beta: float) -> float:

@@ -19,7 +19,7 @@ STOPS = 181
 """Horizons the slider can stop at, beside those of the experiments."""
 
 REACH = 1000
-"""The longest of them, in units of R0: the rule is then at the last beta of the grid."""
+"""The longest there may be, in units of R0: the rule is then at the last beta of the paper's grid."""
 
 
 def explorer(
@@ -27,9 +27,9 @@ def explorer(
 ) -> dict[str, Any]:
     """Everything the explorer of a page shows, as plain data. The rule picks among the swept betas and `grid`."""
     refreshes = analysis.summary.refreshes
-    stops = horizons(refreshes, [result.horizons.used for result in analysis.experiments])
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
     axis = sorted({*all_betas(analysis), *grid})
+    stops = horizons(refreshes, [result.horizons.used for result in analysis.experiments], axis)
     return {
         "stops": [_stop(horizon, refreshes) for horizon in stops],
         "outside": f"Outside {CALIBRATED[0]:,} to {CALIBRATED[1]:,} steps the rule extrapolates.",
@@ -47,15 +47,21 @@ def explorer(
     }
 
 
-def horizons(refreshes: float, used: Sequence[float]) -> list[float]:
-    """The horizons the slider can stop at, ascending: evenly apart by ratio, three digits each, and those in `used`.
+def horizons(refreshes: float, used: Sequence[float], betas: Sequence[float]) -> list[float]:
+    """The horizons the slider can stop at, ascending: those whose beta lies within `betas`, and those in `used`.
 
-    >>> horizons(1000, [20_500])[:3], 20_500 in horizons(1000, [20_500])
+    They are evenly apart by ratio, three digits each.
+
+    >>> horizons(1000, [20_500], [0.0, 0.999])[:3], 20_500 in horizons(1000, [20_500], [0.0, 0.999])
     ([1040.0, 1080.0, 1120.0], True)
+    >>> horizons(1000, [], [0.9, 0.99])[0], horizons(1000, [], [0.9, 0.99])[-1]
+    (10300.0, 97500.0)
     """
     ratio = REACH ** (1 / STOPS)
     even = {float(f"{refreshes * ratio**step:.3g}") for step in range(1, STOPS + 1)}
-    return sorted({*even, *(float(horizon) for horizon in used)})
+    low, high = (refreshes / (1 - beta) for beta in (min(betas), max(betas)))
+    within = {horizon for horizon in even if low <= horizon <= high * 1.0001}
+    return sorted({*within, *(float(horizon) for horizon in used)})
 
 
 def choices(betas: Sequence[float], stops: Sequence[float], refreshes: float) -> list[int | None]:

@@ -25,9 +25,10 @@ _MARKERS = {
     "star": "*",
     "cross": "x",
     "frame": "D",
+    "ring": "o",
     "none": "",
 }
-_SIZES = {"star": 9.0, "diamond": 6.0, "cross": 5.0, "frame": 9.0}
+_SIZES = {"star": 9.0, "diamond": 6.0, "cross": 5.0, "frame": 9.0, "ring": 4.5}
 _STYLE: dict[str, Any] = {
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -121,7 +122,10 @@ def _draw(chart: Chart, axis: Any, ticks: int) -> None:
     axis.set_title(printable(chart.title), loc="left")
     axis.set_xlim(chart.x.low, chart.x.high)
     axis.set_ylim(chart.y.low, chart.y.high)
-    kept = chart.x.ticks[:: math.ceil(len(chart.x.ticks) / ticks)]
+    every = math.ceil(len(chart.x.ticks) / ticks)
+    kept = chart.x.ticks[::every]
+    if chart.x.beyond:
+        axis.secondary_xaxis("top").set_xticks([place for place, _ in kept], chart.x.beyond[::every])
     axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
     axis.set_yticks([place for place, _ in chart.y.ticks], [printable(text) for _, text in chart.y.ticks])
     axis.set_xlabel(chart.x.label)
@@ -164,14 +168,15 @@ def _legend(figure: Figure) -> dict[str, Any]:
 
 def _series(series: Trace) -> dict[str, Any]:
     color = colours()[series.color]
-    outlined = series.marker in ("cross", "frame")
+    outlined = series.marker in ("cross", "frame", "ring")
+    inside = {"frame": "none", "ring": "white"}.get(series.marker, color)
     return {
         "color": color,
         "linestyle": "" if series.dash == "none" else _DASHES[series.dash],
         "linewidth": 1.0 if len(series.x) > 40 else 1.4,
         "marker": _MARKERS[series.marker],
         "markersize": _SIZES.get(series.marker, 4.0),
-        "markerfacecolor": "none" if series.marker == "frame" else color,
+        "markerfacecolor": inside,
         "markeredgecolor": color if outlined else "white",
         "markeredgewidth": 1.5 if outlined else 0.6,
         "zorder": 4 if series.dash == "none" else 3,

@@ -57,7 +57,8 @@ def progress_of(runs: Sequence[records.Run]) -> str:
     if counts["finished"] == len(runs):
         return ""
     parts = [f"{counts[kind]} {kind}" for kind in ("finished", "diverged", "failed", "unfinished") if counts[kind]]
-    return f"Of {len(runs)} runs so far: {', '.join(parts)}."
+    far = " so far" if counts["unfinished"] else ""
+    return f"Of {len(runs)} runs{far}: {', '.join(parts)}."
 
 
 def _environments(runs: Sequence[records.Run]) -> tuple[tuple[Mapping[str, Any], int], ...]:

@@ -40,7 +40,8 @@ def sweep_figures(analysis: Analysis, losses_known: bool = True) -> list[Figure]
         refreshes, betas = analysis.summary.refreshes, all_betas(analysis)
         charts = tuple(sweep_chart(result, refreshes, betas, losses_known) for result in members)
         quantity = (
-            "Smallest validation loss at each swept beta, mean over seeds; bars and band are their spread."
+            "Smallest validation loss at each swept beta, mean over seeds; bars and band are their spread, and open "
+            "markers are of one seed."
             if losses_known
             else "Gap to the best beta, in percent, at each beta for which it is known."
         )
@@ -66,7 +67,8 @@ def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[floa
     x = memory_axis(betas)
     heights = {point.beta: point.loss if losses_known else 100 * point.gap for point in points}
     low, high = _bounds(points, losses_known)
-    marked = []
+    single = [point for point in points if point.seeds == 1]
+    marked = [_one_seed(single, heights)] if single and losses_known else []
     if result.best_beta in heights:
         marked.append(_marked("best beta", result.best_beta, heights, palette.ORACLE, "star", points))
     if result.selected_beta in heights:
@@ -183,6 +185,20 @@ def _marked(
         marker=marker,  # type: ignore[arg-type]
         texts=(f"{name}: {words}",),
         group=name,
+    )
+
+
+def _one_seed(points: list[BetaPoint], heights: dict[float, float]) -> Trace:
+    """Open markers where one seed ran: these say nothing of the noise."""
+    return Trace(
+        name="one seed",
+        x=tuple(memory_place(point.beta) for point in points),
+        y=tuple(heights[point.beta] for point in points),
+        color=palette.CURVE,
+        dash="none",
+        marker="ring",
+        texts=tuple(point_words(point) for point in points),
+        group="one seed",
     )
 
 

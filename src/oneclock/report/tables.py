@@ -1,4 +1,4 @@
-"""Tables on paper: one table value, five renderings of it, with the same cells in each.
+"""Tables on paper: one table value and its renderings, with the same cells in each.
 
 `Table` and its columns come from `analysis.tables`; text in them may be anybody's and is escaped for every format.
 """
@@ -12,13 +12,9 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from oneclock.analysis.tables import Table
-from oneclock.guards import plain_cell, printable
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+from oneclock.guards import plain_cell
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -105,24 +101,6 @@ def to_latex(table: Table) -> str:
     body += [r"\bottomrule", r"\end{tabular}"]
     body += [rf"\par\smallskip\footnotesize {latex_escaped(note)}" for note in table.notes]
     return "\n".join([*body, r"\end{table}"]) + "\n"
-
-
-def to_rich(table: Table) -> RichTable:
-    """For the terminal."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    shown = RichTable(title=Text(table.title), title_justify="left", title_style="bold", caption_justify="left")
-    shown.caption = Text("\n".join(table.notes)) if table.notes else None
-    for heading, numeric in zip(headings(table), numeric_columns(table), strict=True):
-        shown.add_column(Text(heading), justify="right" if numeric else "left")
-    for row, texts in enumerate(cells(table)):
-        styled = [
-            Text(printable(text), "bold green" if (row, column) in table.best else "")
-            for column, text in enumerate(texts)
-        ]
-        shown.add_row(*styled, end_section=row in table.rules_after)
-    return shown
 
 
 def save(table: Table, folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 protocol    which runs are next, from what is finished: pure functions
 targets     what a run executes: an experiment, a function, a command
+commands    a command of the user's, and the curve it leaves
 job         one run as it travels
 family      processes and what they start
 server      the process that forks runs

@@ -12,6 +12,9 @@ from oneclock.study.identity import Beta
 SEEDS = (1, 2, 3)
 """The seeds of a target that does not say its own."""
 
+ARMS = ((0.9, 0.999), (0.9, 0.95))
+"""What people have today: torch's default betas, and the usual pair for language models."""
+
 
 @dataclass(frozen=True)
 class Cell:

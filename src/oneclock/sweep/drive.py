@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections import deque
@@ -12,14 +13,15 @@ from typing import Any, Literal
 
 from oneclock.guards import printable
 from oneclock.study.claims import Claim
-from oneclock.study.folder import Study
+from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
 from oneclock.sweep.cluster import Dask, check
+from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
 from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display, span, time_left
 from oneclock.sweep.local import Local
-from oneclock.sweep.plan import Plan
+from oneclock.sweep.plan import Plan, usual_arms
 from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
 from oneclock.sweep.stop import Stop
@@ -103,7 +105,8 @@ def run_sweep(
         seeds: The seeds (default: 1, 2, 3, or what an experiment says).
         rates: Learning rates to cross with the betas, for `grid`: factors on an experiment's own, or the `lr` that
             your function then takes.
-        arms: Untied pairs (beta1, beta2) beside the sweep.
+        arms: Untied pairs (beta1, beta2) beside the sweep (default: (0.9, 0.999) and (0.9, 0.95) beside experiments,
+            none beside a function); `()` for none.
         second: Which betas get the other seeds in `paper`: the best (`top_k`), or neighbours of the best (`window`).
         keep: How many betas get the other seeds in `paper` (default: 5).
         max_runs: How many runs `adaptive` may spend (default: 10).
@@ -141,6 +144,8 @@ def run_sweep(
     asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
     asked |= {"second": second, "keep": keep, "max_runs": max_runs}
     values = {key: value for key, value in asked.items() if value is not None}
+    if arms is None and isinstance(protocol, str):
+        values["arms"] = usual_arms(Path(out), targets)
     plan = Plan(Path(out), targets, _protocol(protocol, values), extend=extend, keep_runs=keep_runs)
     return sweep(plan, where, quiet)
 
@@ -169,9 +174,24 @@ def in_words(plan: Plan, workers: int | None = None) -> list[str]:
         steps += step.at_most * target.budget
         state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
         lines.append(f"{target.name}: {ended} runs have ended; {state}")
+        if isinstance(target, Command) and not target.takes_seed:
+            lines.append(f"{target.name}: the command has no {{seed}}: one run of each beta, so no interval")
+    lines.append(_axes(plan.protocol))
     seconds = time_left(plan.rows(), left, workers or 1)
     time = f", about {span(seconds)} on {workers or 1} worker(s)" if seconds else ""
     return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{time}"]
+
+
+def _axes(protocol: Protocol) -> str:
+    """The betas that may run, and what is crossed with them or runs beside.
+
+    >>> _axes(protocol_from("grid", betas=[0.5, 0.9], arms=[(0.9, 0.999)]))
+    'betas 0.5, 0.9; pairs 0.9/0.999'
+    """
+    pairs = [f"{one:g}/{two:g}" for one, two in protocol.arms]
+    rates = [f"{rate:g}" for rate in getattr(protocol, "rates", ())]
+    axes = {"betas": [f"{beta:g}" for beta in protocol.betas], "rates": rates, "pairs": pairs}
+    return "; ".join(f"{name} {', '.join(values)}" for name, values in axes.items() if values)
 
 
 def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
@@ -219,7 +239,19 @@ class _Driver:
                 self.handed -= 1
                 self.due[target.name] = target
                 display.ended(row)
+                self.refuse_silence(target, row)
             self.submit()
+
+    def refuse_silence(self, target: Target, row: Row) -> None:
+        """ValueError where a command's first run to end by itself left no curve: the others would leave none either."""
+        if not (row.reason or "").startswith(NO_CURVE):
+            return
+        losses = self.plan.losses(target).values()
+        if all(math.isnan(loss) for loss in losses):
+            raise ValueError(
+                f"the sweep stops here, for its first run ended without a curve ({row.reason}); have the command print "
+                "or log a step and a val_loss, or name its log with --log, and sweep into another folder"
+            )
 
     def submit(self) -> None:
         """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.

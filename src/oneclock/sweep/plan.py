@@ -13,6 +13,7 @@ from oneclock.study.identity import Identity, differences
 from oneclock.study.records import Result, Run
 from oneclock.sweep import code
 from oneclock.sweep import protocol as protocols
+from oneclock.sweep.cells import ARMS
 from oneclock.sweep.protocol import Cell, Losses, Protocol, Step
 from oneclock.sweep.targets import Command, Function, Named, Target
 
@@ -72,7 +73,9 @@ class Plan:
         return json.loads(json.dumps(plain))
 
     def check(self) -> None:
-        """ValueError, with the difference, where the folder holds another study."""
+        """ValueError where a target cannot run what is asked, or the folder holds another study; the difference."""
+        for target in self.targets:
+            self._check_target(target)
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; a study needs a folder of its own")
         if (before := self._before()) is not None:
@@ -82,6 +85,13 @@ class Plan:
             self._check_runs()
         elif self.path.exists() and any(not path.name.startswith(("claim-", ".")) for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is not empty and holds no study; choose another folder")
+
+    def _check_target(self, target: Target) -> None:
+        if self.protocol.arms and (why := target.no_pairs()) is not None:
+            raise ValueError(f"untied pairs (--arms) cannot be run: {why}")
+        if isinstance(target, Command) and not target.takes_seed and len(seeds := self._protocol(target).seeds) > 1:
+            asked = ", ".join(map(str, seeds))
+            raise ValueError(f"the command has no {{seed}}: seeds {asked} would repeat one run; add {{seed}} to it")
 
     def _check_code(self, before: dict[str, Any]) -> None:
         """Changed code is another experiment, unless a person says that its runs are to be kept."""
@@ -203,6 +213,22 @@ class Plan:
         rates = getattr(self.protocol, "rates", ()) or (None,)
         betas: list[protocols.Beta] = [*self.protocol.betas, *self.protocol.arms]
         return [Cell(beta, seed, rate) for beta in betas for rate in rates for seed in self._protocol(target).seeds]
+
+
+def usual_arms(path: Path, targets: Sequence[Target]) -> tuple[tuple[float, float], ...]:
+    """The pairs beside a sweep where nobody chose: the study's own, else the usual ones if every target takes them.
+
+    A function may take pairs or not, and does not say: it gets none.
+
+    >>> usual_arms(Path("new"), [Named("vit-digits", 100)])
+    ((0.9, 0.999), (0.9, 0.95))
+    >>> usual_arms(Path("new"), [Command("mine", 100, "train {beta}")])
+    ()
+    """
+    if (header := Study(path).header) is not None:
+        return tuple((one, two) for one, two in (header.get("protocol") or {}).get("arms") or ())
+    able = all(not isinstance(target, Function) and target.no_pairs() is None for target in targets)
+    return ARMS if able else ()
 
 
 def _target(values: dict[str, Any]) -> Target:

@@ -33,6 +33,15 @@ def check(reference: str) -> None:
         raise ValueError(f"{source} defines no {function!r}; the target reads {place}:FUNCTION")
 
 
+def takes_float(reference: str) -> bool:
+    """Whether the function's first argument is annotated as a float, and so cannot be a pair; read, not run."""
+    file, function = source_of(reference), reference.rpartition(":")[2]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if file is not None else ():
+        if isinstance(node, ast.FunctionDef) and node.name == function and node.args.args:
+            return ast.unparse(node.args.args[0].annotation or ast.Constant(None)) in ("float", "'float'")
+    return False
+
+
 def load(reference: str) -> Callable[..., Any]:
     """The function, its module imported."""
     place, _, function = reference.rpartition(":")

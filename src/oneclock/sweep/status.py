@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from oneclock.guards import printable
 from oneclock.study.claims import holder
 from oneclock.study.folder import Row
+from oneclock.study.identity import Identity
 from oneclock.sweep.live import in_words, span, table, time_left
 from oneclock.sweep.plan import Plan
 
@@ -52,6 +54,13 @@ def best_in_words(target: dict[str, Any]) -> str:
     return f"best beta {target['best_beta']:g} ({between}{target['best_word']})"
 
 
+def _output(study: Path, row: Row) -> Path | None:
+    """Where the run's printed output lies, if it left any."""
+    identity = Identity(row.experiment, row.beta, row.seed, row.budget, rate=row.rate)
+    path = study / "runs" / identity.folder / "output.log"
+    return path if path.exists() else None
+
+
 def show(found: dict[str, Any]) -> None:
     """Print what `status` found."""
     from rich.console import Console
@@ -63,7 +72,8 @@ def show(found: dict[str, Any]) -> None:
         console.print(table(rows))
     for row in told:
         far = f" (step {row.step:,} of {row.budget:,})" if row.state == "running" else ""
-        console.print(in_words(row) + far)
+        output = _output(Path(found["study"]), row)
+        console.print(in_words(row) + far + (f"; its output: {output}" if row.state == "failed" and output else ""))
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))

@@ -13,12 +13,10 @@ from pathlib import Path
 from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, Experiment
 from oneclock.experiments.joint import RATES
 from oneclock.rule import GRID
+from oneclock.sweep.cells import ARMS
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import SEEDS, Adaptive, Paper
 from oneclock.sweep.targets import Named
-
-ARMS = ((0.9, 0.999), (0.9, 0.95))
-"""What people have today: torch's default betas, and the usual pair for language models."""
 
 QUICK = 40
 """The quick form has this fraction of every budget and half the evaluations. Its horizons are too short for the rule:

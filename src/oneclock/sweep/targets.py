@@ -11,13 +11,11 @@ live in `files/` of the run's folder and are kept; its printed output goes to `o
 
 from __future__ import annotations
 
+import inspect
 import math
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -28,7 +26,8 @@ from oneclock.study.environment import environment
 from oneclock.study.identity import Identity, hash_of
 from oneclock.study.records import Result, Run
 from oneclock.sweep import code as fingerprint
-from oneclock.sweep import shell, source
+from oneclock.sweep import commands, source
+from oneclock.sweep.commands import Command
 from oneclock.sweep.protocol import SEEDS, Cell
 
 
@@ -113,6 +112,10 @@ class Named:
 
         return train(self.experiment(cell.rate), cell.beta, cell.seed, path, rate=cell.rate)
 
+    def no_pairs(self) -> str | None:
+        """None: an experiment takes untied pairs of betas."""
+        return None
+
     def experiment(self, rate: float | None = None) -> Experiment:
         """The spec with its settings; `rate` is a factor on its learning rate, floor and all."""
         from oneclock.experiments import find, override
@@ -168,6 +171,15 @@ class Function:
             return record.finish("failed", seconds, reason=reason)
         return record.finish("finished", seconds)
 
+    def no_pairs(self) -> str | None:
+        """Why it takes no untied pair of betas, or None where nothing says so: its first argument is a float."""
+        if self.pickled is not None:
+            first = next(iter(inspect.signature(self._load()).parameters.values()), None)
+            only = first is not None and first.annotation in (float, "float")
+        else:
+            only = source.takes_float(self.reference)
+        return f"{self.reference} takes beta as a float: have it take (beta1, beta2) too" if only else None
+
     def _refuse_changed_code(self) -> None:
         """A file that is edited while a sweep runs would have its later runs be of other code."""
         file = None if self.pickled is not None else source.source_of(self.reference)
@@ -181,66 +193,6 @@ class Function:
 
             return cloudpickle.loads(self.pickled)
         return source.load(self.reference)
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command line of the user's; {beta}, {beta1}, {beta2}, {seed}, {budget} and {lr} and {folder} are filled in.
-
-    Its curve is read from `log`, a file or folder that may name the same places: any format of `oneclock.logs`.
-    """
-
-    name: str
-    budget: int
-    command: str
-    log: str = "{folder}"
-    code: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    seeds: ClassVar[tuple[int, ...]] = SEEDS
-
-    def described(self) -> dict[str, Any]:
-        said = {"command": self.command, "log": self.log, "name": self.name, "budget": self.budget}
-        return said | {"code": dict(self.code)}
-
-    def identity(self, cell: Cell) -> Identity:
-        spec = {"command": self.command, "log": self.log, "code": dict(self.code)}
-        return Identity(self.name, cell.beta, cell.seed, self.budget, spec=spec, rate=cell.rate)
-
-    def modules(self) -> list[str]:
-        return []
-
-    def execute(self, path: Path, cell: Cell) -> Result:
-        record = Run.start(path, self.identity(cell), environment())
-        files = record.path / "files"
-        files.mkdir(exist_ok=True)
-        places = self._places(cell, files)
-        line, variables = shell.line(self.command, places)
-        log, started = Path(shell.filled(self.log, places)), time.monotonic()
-        process = subprocess.Popen(line, shell=True, env=os.environ | variables)
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=5)
-                break
-            with suppress(ValueError, OSError):  # its log may be half written, or not there yet
-                _take_over(record, log)
-        if process.returncode:
-            raise RuntimeError(f"the command ended with exit code {process.returncode}")
-        seconds = time.monotonic() - started
-        try:
-            _take_over(record, log)
-        except (ValueError, OSError) as error:
-            return record.finish("failed", seconds, reason=f"the command left no curve to read: {error}")
-        bad = [p.step for p in record.points() if p.val_loss is not None and not math.isfinite(p.val_loss)]
-        if bad:
-            return record.finish("diverged", seconds, reason=f"val_loss was not finite at step {bad[0]}")
-        return record.finish("finished", seconds)
-
-    def _places(self, cell: Cell, files: Path) -> dict[str, str]:
-        one, two = cell.beta if isinstance(cell.beta, tuple) else (cell.beta, cell.beta)
-        tied = {} if isinstance(cell.beta, tuple) else {"beta": repr(cell.beta)}
-        rate = {} if cell.rate is None else {"lr": repr(cell.rate)}
-        common = {"seed": str(cell.seed), "budget": str(self.budget), "folder": str(files.resolve())}
-        return tied | rate | {"beta1": repr(one), "beta2": repr(two)} | common
 
 
 Target = Named | Function | Command
@@ -262,6 +214,8 @@ def target_from(
     """
     if (target is None) == (command is None):
         raise ValueError("give one target: an experiment, a function (file.py:train), or --command")
+    if isinstance(target, str) and target.endswith(".py"):
+        raise ValueError(f"{target} is a file; name its function too: {target}:FUNCTION, or run it with --command")
     if isinstance(target, str) and ":" not in target:
         return _experiment(target, budget, settings)
     if budget is None:
@@ -271,7 +225,7 @@ def target_from(
     if settings:
         raise ValueError("settings (--set) belong to an experiment of oneclock; a function or a command has its own")
     if command is not None:
-        _check_places(command)
+        commands.check_places(command)
         return Command(name or "command", budget, command, log, fingerprint.of_command(command))
     assert target is not None
     return _function(target, budget, name)
@@ -306,28 +260,3 @@ def _experiment(name: str, budget: int | None, settings: tuple[str, ...]) -> Nam
 
     spec = override(find(name), settings)
     return Named(name, spec.budget if budget is None else budget, settings)
-
-
-def _check_places(command: str) -> None:
-    if "{beta}" not in command and not ("{beta1}" in command and "{beta2}" in command):
-        raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
-    if "{seed}" not in command:
-        raise ValueError("the command must say where the seed goes: {seed}")
-
-
-def _take_over(record: Run, log: Path) -> None:
-    """Copy the curve of a foreign log into the run's record."""
-    from oneclock import logs
-
-    read = logs.read_log(log)
-    if read.unit != "steps":
-        raise ValueError(f"{log} counts {read.unit}, not steps; log the step too")
-    if len(read.curves) != 1:
-        raise ValueError(f"{log} holds {len(read.curves)} curves, not one; name one log with --log")
-    curve = read.curves[0]
-    known = record.points()
-    if any(p.val_loss not in (loss, None) for p, loss in zip(known, curve.losses, strict=False)):
-        record.rewind(-1)
-        known = []
-    for step, loss in list(zip(curve.steps, curve.losses, strict=True))[len(known) :]:
-        record.log(int(step), val_loss=loss)

@@ -9,6 +9,7 @@
     triangle: "M0-4.4L4.2 3.2H-4.2Z",
     diamond: "M0-5.5L5.5 0L0 5.5L-5.5 0Z",
     frame: "M0-9L9 0L0 9L-9 0Z",
+    ring: "M-3.4 0A3.4 3.4 0 1 0 3.4 0A3.4 3.4 0 1 0-3.4 0Z",
     cross: "M-3.8-3.8L3.8 3.8M-3.8 3.8L3.8-3.8",
     star: "M0-7L1.7-2.2L6.7-2.2L2.7.9L4.1 5.7L0 2.8L-4.1 5.7L-2.7.9L-6.7-2.2L-1.7-2.2Z",
   };
@@ -32,9 +33,10 @@
   function drawMarker(parent, series, x, y) {
     if (!series.marker || series.marker === "none") return;
     const node = add(parent, "path", { d: SHAPES[series.marker], transform: `translate(${x} ${y})`, "stroke-width": 1 });
-    const open = series.marker === "cross" || series.marker === "frame";
+    const open = ["cross", "frame", "ring"].includes(series.marker);
     paint(node, "stroke", open ? series.color : "paper");
-    if (open) node.setAttribute("stroke-width", 2.2), node.setAttribute("fill", "none");
+    if (series.marker === "ring") node.setAttribute("stroke-width", 1.8), paint(node, "fill", "paper");
+    else if (open) node.setAttribute("stroke-width", 2.2), node.setAttribute("fill", "none");
     else paint(node, "fill", series.color);
   }
   function drawLine(parent, points, color, dash, width = 1.8) {
@@ -76,7 +78,7 @@
       const named = chart.y.low > chart.y.high;
       const longest = Math.max(...chart.y.ticks.map(([, text]) => text.length), 1);
       const left = named ? Math.min(longest * 6.6 + 10, width * 0.46) : longest * 7 + 26;
-      const box = { left, right: width - 14, top: chart.title ? 26 : 10 };
+      const box = { left, right: width - 14, top: (chart.title ? 26 : 10) + (chart.x.beyond.length ? 16 : 0) };
       box.bottom = box.top + (named ? chart.y.ticks.length * 21 : Math.max(150, Math.min(width * 0.5, width < 420 ? 210 : 340)));
       const x = (value) => box.left + ((value - chart.x.low) / (chart.x.high - chart.x.low)) * (box.right - box.left);
       const y = (value) => box.bottom - ((value - chart.y.low) / (chart.y.high - chart.y.low)) * (box.bottom - box.top);
@@ -95,11 +97,12 @@
     }
     axes(svg, box, x, y, named) {
       const { chart } = this;
-      const room = (box.right - box.left) / Math.max(...chart.x.ticks.map(([, text]) => text.length * 7.5 + 8));
+      const room = (box.right - box.left) / Math.max(...[...chart.x.ticks.map(([, text]) => text), ...chart.x.beyond].map((text) => text.length * 7.5 + 8));
       const every = Math.max(1, Math.ceil(chart.x.ticks.length / room));
       chart.x.ticks.forEach(([at, text], i) => {
         add(svg, "line", { x1: x(at), x2: x(at), y1: box.top, y2: box.bottom, class: "grid" });
         if (i % every === 0) add(svg, "text", { x: x(at), y: box.bottom + 16, "text-anchor": "middle" }, text);
+        if (i % every === 0 && chart.x.beyond.length) add(svg, "text", { x: x(at), y: box.top - 5, "text-anchor": "middle", class: "label beyond" }, chart.x.beyond[i]);
       });
       for (const [at, text] of chart.y.ticks) {
         add(svg, "line", { x1: box.left, x2: box.right, y1: y(at), y2: y(at), class: "grid" });
