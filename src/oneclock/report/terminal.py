@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from oneclock.analysis.tables import Table
+from oneclock.guards import printable
 from oneclock.report.tables import cells, headings, numeric_columns
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ def to_rich(table: Table, width: int = 80) -> list[RichTable]:
     from rich.text import Text
 
     rows = [
-        [Text(text, "bold green" if (row, column) in table.best else "") for column, text in enumerate(texts)]
+        [
+            Text(printable(text), "bold green" if (row, column) in table.best else "")
+            for column, text in enumerate(texts)
+        ]
         for row, texts in enumerate(cells(table))
     ]
     drawn = parts(table.title, headings(table), rows, width, numeric_columns(table), table.rules_after)
