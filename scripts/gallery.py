@@ -35,25 +35,24 @@ def draw(subject: Subject, prefix: str) -> None:
 
 
 def photograph(subject: Subject, chromium: str) -> None:
-    """The page's explorer on a wide screen, and its beginning on a phone in the dark."""
+    """The first screen of the page on a desk, and on a phone in the dark."""
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as out, sync_playwright() as playwright:
-        page = folder.write(subject, Path(out), "oneclock report digits --out report", formats=())
+        page = folder.write(subject, Path(out), "oneclock report demo --out report", formats=())
         arguments = ["--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in QUIET)]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        _picture(browser, page, "report-page.png", {"width": 960, "height": 780}, "light")
+        _picture(browser, page, "report-page.png", {"width": 1080, "height": 640}, "light")
         _picture(browser, page, "report-phone.png", {"width": 390, "height": 844}, "dark")
         browser.close()
 
 
 def _picture(browser: Any, page: Path, name: str, size: dict[str, int], scheme: str) -> None:
-    """The explorer at the top of a screen of this size."""
+    """The beginning of the page on a screen of this size."""
     context = browser.new_context(offline=True, viewport=size, color_scheme=scheme)
     opened = context.new_page()
     opened.goto(page.as_uri())
-    opened.wait_for_selector("#curves svg[role=img]")
-    opened.evaluate("document.getElementById('explorer').scrollIntoView()")
+    opened.wait_for_selector("#summary svg[role=img]")
     opened.screenshot(path=IMAGES / name)
     context.close()
 
@@ -74,4 +73,4 @@ if __name__ == "__main__":
         shutil.rmtree(study / "report", ignore_errors=True)
         folder.write(subject, study / "report", command, formats=())
     if options.page:
-        photograph(digits, options.page)
+        photograph(subject_of(DOCS / "data" / "demo.csv"), options.page)  # the runs of `make demo`

@@ -25,6 +25,7 @@ from oneclock.report import tables as rendering
 from oneclock.report.page import page, waiting_page
 from oneclock.report.rules import rule_figures
 from oneclock.report.subject import Subject, subject_of
+from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figures
 from oneclock.rule import REFRESHES, Rule
 
@@ -68,7 +69,7 @@ def write(
     check_installed()
     analysis = subject.analysis
     tables = tables_of(analysis)
-    figures = [*sweep_figures(analysis, subject.losses_known), *rule_figures(analysis)]
+    figures = [*sweep_figures(analysis, subject.losses_known), *surface_figures(analysis), *rule_figures(analysis)]
     curves = list(curve_figures(subject.study, analysis))
     out.mkdir(parents=True, exist_ok=True)
     for table in tables:

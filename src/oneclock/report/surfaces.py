@@ -1,0 +1,142 @@
+"""The figure of a sweep over beta and learning rate, as values: the plane of both, and the valley along beta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from oneclock.analysis.values import Analysis, Surface, SurfaceCell
+from oneclock.report import palette
+from oneclock.report.chart import (
+    Axis,
+    Chart,
+    Figure,
+    Span,
+    Trace,
+    log_axis,
+    memory_axis,
+    memory_place,
+    number_axis,
+    padded,
+)
+from oneclock.study.identity import safe_name
+
+SHADES = 5
+"""Shades of the plane: each holds as many cells as the others."""
+
+_CAPTION = (
+    "Left: every pair that ran, shaded by the rank of its loss; the star is the lowest cell, the diamond the best pair "
+    "by a fitted bowl, with its intervals. Right: the loss at each beta's own best rate. The rate is a factor where an "
+    "experiment of the project was swept."
+)
+
+
+def surface_figures(analysis: Analysis) -> Iterator[Figure]:
+    """One figure per experiment that was swept over rates too."""
+    for result in analysis.experiments:
+        if result.surface is not None:
+            charts = plane_chart(result.surface), profile_chart(result.surface)
+            name = f"surface-{safe_name(result.name)}"
+            yield Figure(name, f"Beta and learning rate: {result.name}", _CAPTION, charts, 2)
+
+
+def plane_chart(surface: Surface) -> Chart:
+    """The cells over beta and rate, the lowest of them, and the fitted pair where there is one."""
+    rates = [cell.rate for cell in surface.cells]
+    lowest = next(cell for cell in surface.cells if (cell.beta, cell.rate) == surface.lowest)
+    return Chart(
+        title="beta and rate",
+        x=_betas(surface),
+        y=log_axis("learning rate", min(rates) / 1.3, max(rates) * 1.3),
+        series=(*_shades(surface), _lowest(lowest, math.log10(lowest.rate)), *_fitted(surface)),
+        spans=tuple(_span(surface)),
+    )
+
+
+def profile_chart(surface: Surface) -> Chart:
+    """The loss at each beta's best rate."""
+    best: dict[float, SurfaceCell] = {}
+    for cell in _finite(surface):
+        best[cell.beta] = min(best.get(cell.beta, cell), cell, key=lambda one: one.loss)
+    cells = [best[beta] for beta in sorted(best)]
+    lowest = min(cells, key=lambda cell: cell.loss)
+    valley = Trace(
+        name="each beta at its best rate",
+        x=tuple(memory_place(cell.beta) for cell in cells),
+        y=tuple(cell.loss for cell in cells),
+        color=palette.CURVE,
+        marker="circle",
+        texts=tuple(map(_words, cells)),
+        group="each beta at its best rate",
+    )
+    return Chart(
+        title="at each beta's best rate",
+        x=_betas(surface),
+        y=number_axis("loss, of the mean seed", *padded(cell.loss for cell in cells)),
+        series=(valley, _lowest(lowest, lowest.loss)),
+        spans=tuple(_span(surface)),
+    )
+
+
+def _finite(surface: Surface) -> list[SurfaceCell]:
+    return [cell for cell in surface.cells if math.isfinite(cell.loss)]
+
+
+def _betas(surface: Surface) -> Axis:
+    return memory_axis(cell.beta for cell in surface.cells)
+
+
+def _shades(surface: Surface) -> Iterator[Trace]:
+    """The cells in shades by the rank of their loss, the lowest first; those without a finite loss are crosses."""
+    ranked = sorted(_finite(surface), key=lambda cell: cell.loss)
+    for shade in range(SHADES):
+        part = ranked[shade * len(ranked) // SHADES : (shade + 1) * len(ranked) // SHADES]
+        if part:
+            name = f"loss {part[0].loss:.4g} to {part[-1].loss:.4g}"
+            yield _cells(name, part, palette.ramp(SHADES - 1 - shade, SHADES), "square")
+    lost = [cell for cell in surface.cells if not math.isfinite(cell.loss)]
+    if lost:
+        yield _cells("no finite loss", lost, palette.INK, "cross")
+
+
+def _cells(name: str, cells: list[SurfaceCell], color: str, marker: str) -> Trace:
+    cells = sorted(cells, key=lambda cell: (cell.beta, cell.rate))
+    return Trace(
+        name=name,
+        x=tuple(memory_place(cell.beta) for cell in cells),
+        y=tuple(math.log10(cell.rate) for cell in cells),
+        color=color,
+        dash="none",
+        marker=marker,  # type: ignore[arg-type]
+        texts=tuple(map(_words, cells)),
+        group=name,
+    )
+
+
+def _lowest(cell: SurfaceCell, height: float) -> Trace:
+    place, text = (memory_place(cell.beta),), (f"lowest: {_words(cell)}",)
+    return Trace("lowest cell", place, (height,), palette.ORACLE, "none", "star", texts=text, group="lowest cell")
+
+
+def _fitted(surface: Surface) -> Iterator[Trace]:
+    """The bowl's lowest point, and the interval of its rate as an upright line through it."""
+    if surface.beta is None or surface.rate is None:
+        return
+    at, name = memory_place(surface.beta), "fitted best pair"
+    text = f"{name}: β {surface.beta:.4g}, rate {surface.rate:.3g}"
+    yield Trace(name, (at,), (math.log10(surface.rate),), palette.RULE, "none", "frame", texts=(text,), group=name)
+    if (between := surface.rate_interval) is not None:
+        ends = (math.log10(between.lower), math.log10(between.upper))
+        texts = (f"{text}, {100 * between.level:g} % interval of the rate {between.lower:.3g} to {between.upper:.3g}",)
+        yield Trace("interval of its rate", (at, at), ends, palette.RULE, texts=texts * 2, group=name)
+
+
+def _span(surface: Surface) -> Iterator[Span]:
+    if (between := surface.beta_interval) is not None:
+        ends = memory_place(between.lower), memory_place(between.upper)
+        yield Span(*ends, palette.RULE, f"{100 * between.level:g} % interval of the fitted beta")
+
+
+def _words(cell: SurfaceCell) -> str:
+    seeds = f"{cell.seeds} seed{'s' if cell.seeds != 1 else ''}"
+    return f"β {cell.beta:g}, rate {cell.rate:g}: loss {cell.loss:.5g}, {seeds}"
