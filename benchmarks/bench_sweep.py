@@ -65,7 +65,7 @@ def command_of(way: str, out: Path) -> list[str] | None:
             "--budget",
             os.environ["BENCH_BUDGET"],
         ]
-        return [*sweep, "--jobs", "2", "--out", str(out / "study")]
+        return [*sweep, "--jobs", "2", "--no-report", "--out", str(out / "study")]
     if way == "sequential":
         return [sys.executable, str(PEERS / "sequential.py"), str(out / "rows.json")]
     python = environment_of(way, {"optuna": "optuna", "ray": "ray[tune]"}[way])

@@ -52,12 +52,20 @@ class Paper:
 
     def step(self, losses: Losses, budget: int) -> Step:
         first = [Cell(beta, self.seeds[0]) for beta in self.betas]
-        repeats = min(self.keep, len(self.betas)) * (len(self.seeds) - 1)
-        if any(cell not in losses for cell in first):
-            return _remaining(first, losses, repeats, "")
-        kept = self.kept({cell.beta: losses[cell] for cell in first if isinstance(cell.beta, float)})
+        found = {cell.beta: losses[cell] for cell in first if cell in losses and isinstance(cell.beta, float)}
+        missing = len(first) - len(found)
+        kept = self.kept(found) if not missing else self._certain(found, missing)
         second = [Cell(beta, seed) for seed in self.seeds[1:] for beta in kept]
+        if missing:
+            repeats = min(self.keep, len(self.betas)) * (len(self.seeds) - 1)
+            done = sum(cell in losses for cell in second)
+            runs = tuple(cell for cell in [*first, *second] if cell not in losses)
+            return Step(runs, missing + repeats - done)
         return _remaining(second, losses, 0, f"{len(first)} betas have run, the best {len(kept)} with every seed")
+
+    def _certain(self, found: Mapping[float, float], missing: int) -> list[float]:
+        """The betas that get the other seeds whatever the runs still missing say: no worker need wait for those."""
+        return self.kept(found)[: max(self.keep - missing, 0)] if self.second == "top_k" else []
 
     def kept(self, first: Mapping[float, float]) -> list[float]:
         """The betas that get the other seeds, from the first seed's losses."""
