@@ -120,7 +120,9 @@ class Study:
         if not (path / "result.json").exists():
             return None
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            return Run.read(path).result
+            run = Run.read(path)
+            self._identities[folder] = run.identity
+            return run.result
         return None
 
     def remember(self, folder: str, result: Result) -> None:

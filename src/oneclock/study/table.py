@@ -127,14 +127,13 @@ def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = (
     return Sweeps(tuple(sweeps), tuple(left_out))
 
 
-_RECORD = (
-    *("experiment", "split", "budget", "beta", "beta2", "rate", "seed", "status"),
-    *("step", "val_loss", "train_loss"),
-)
+_RUN = ("experiment", "split", "budget", "beta", "beta2", "rate", "seed", "status")
+_EVALUATION = ("step", "val_loss", "train_loss")
 
 
 def _sweeps_of_records(path: Path) -> Sweeps:
-    rows: list[tuple[Any, ...]] = []
+    runs: list[tuple[Any, ...]] = []
+    curves: list[np.ndarray] = []
     missing = []
     for run in records.runs_of(path):
         identity, result = run.identity, run.result
@@ -143,20 +142,30 @@ def _sweeps_of_records(path: Path) -> Sweeps:
             why = "is not finished" if result is None else f"failed ({told})"
             missing.append(f"{identity.experiment}: beta {identity.beta}, seed {identity.seed} {why}; left out")
         else:
-            rows += _rows_of(run, result.status)
-    if not rows:
+            runs.append((*_head(identity), result.status))
+            curves.append(_evaluations(run))
+    if not runs:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
-    return sweeps_of(dict(zip(_RECORD, zip(*rows, strict=True), strict=True)), tuple(missing))
+    lengths = [len(curve) for curve in curves]
+    columns: dict[str, Any] = {
+        name: np.repeat(np.array(values, dtype=object), lengths)
+        for name, values in zip(_RUN, zip(*runs, strict=True), strict=True)
+    }
+    columns |= dict(zip(_EVALUATION, np.concatenate(curves).T, strict=True))
+    return sweeps_of(columns, tuple(missing))
 
 
-def _rows_of(run: records.Run, status: str) -> list[tuple[Any, ...]]:
-    """One row per evaluation; a run without any is one row without a loss, so that it does not vanish."""
-    identity = run.identity
+def _head(identity: Identity) -> tuple[Any, ...]:
+    """What all rows of a run have in common, but its status."""
     beta, beta2 = identity.beta if isinstance(identity.beta, tuple) else (identity.beta, None)
-    head = (identity.experiment, identity.split, identity.budget, beta, beta2, _rate(identity), identity.seed, status)
+    return identity.experiment, identity.split, identity.budget, beta, beta2, _rate(identity), identity.seed
+
+
+def _evaluations(run: records.Run) -> np.ndarray:
+    """One row of step and losses per evaluation; a run without any is one row without a loss, lest it vanish."""
     points = [point for point in run.verified() if point.val_loss is not None or point.train_loss is not None]
-    return [(*head, p.step, p.val_loss, p.train_loss) for p in points or [records.Point(step=0)]]
+    return np.array([(p.step, p.val_loss, p.train_loss) for p in points or [records.Point(step=0)]], dtype=float)
 
 
 def _rate(identity: Identity) -> float | None:
