@@ -24,7 +24,7 @@ def draw(subject: Subject, prefix: str) -> None:
     """The figures of a subject that some page shows, as prefix-NAME.svg."""
     pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
     figures = [
-        *sweeps.sweep_figures(subject.analysis, subject.losses_known),
+        *sweeps.sweep_figures(subject.analysis),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oneclock.advice import advise
     from oneclock.analysis import analyse
+    from oneclock.answers import choose, recommend
     from oneclock.horizon import Curve, early_stop, effective_horizon
     from oneclock.logs import read_log
     from oneclock.optim import BalancedAdam, BalancedAdamW, RefreshScheduler, decay_groups
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
     from oneclock.rule import (
         GRID,
         beta_for,
-        choose,
         memory_horizon,
         nearest_beta,
-        recommend,
         refresh_beta,
         refresh_count,
         stability_interval,
@@ -34,11 +33,12 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOME = {
-    **dict.fromkeys(["beta_for", "recommend", "memory_horizon", "refresh_count", "refresh_beta"], "oneclock.rule"),
-    **dict.fromkeys(["choose", "nearest_beta", "stability_interval", "GRID"], "oneclock.rule"),
+    **dict.fromkeys(["beta_for", "memory_horizon", "refresh_count", "refresh_beta"], "oneclock.rule"),
+    **dict.fromkeys(["nearest_beta", "stability_interval", "GRID"], "oneclock.rule"),
     **dict.fromkeys(["BalancedAdamW", "BalancedAdam", "RefreshScheduler", "decay_groups"], "oneclock.optim"),
     **dict.fromkeys(["Curve", "early_stop", "effective_horizon"], "oneclock.horizon"),
     **dict.fromkeys(["steps_from_tokens", "steps_from_epochs"], "oneclock.steps"),
+    **dict.fromkeys(["recommend", "choose"], "oneclock.answers"),
     "read_log": "oneclock.logs",
     "advise": "oneclock.advice",
     "run_sweep": "oneclock.sweep",

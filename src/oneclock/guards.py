@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -41,12 +40,6 @@ COPY = "standard-input"
 """What a copy of standard input is called."""
 
 _BLOCK = 2**18
-_PLACE = re.compile(
-    r"""(?P<quote>['"])(?:~?/|[A-Za-z]:[\\/])[^'"\n]*[\\/](?=[^'"\s])"""  # quoted, it may have spaces in it
-    r"""|(?<![\w/.~-])(?:file://)?~?/(?!/)(?:[^\s/'"]+/)*(?=[^\s/])"""
-    r"""|\b[A-Za-z]:\\+(?:[^\s\\'"]+\\+)*"""
-)
-_SPELLED = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
 
 
 def plain_file(path: Path) -> Path:
@@ -158,52 +151,6 @@ def copied(stream: BinaryIO, most: int = MOST_COPIED) -> Iterator[Path]:
                     raise ValueError(f"standard input goes beyond {most:,} bytes; give the log as a file")
                 file.write(block)
         yield path
-
-
-def printable(text: str) -> str:
-    r"""Text that does nothing to a terminal: control characters, and those that turn its direction, are spelled out.
-
-    >>> printable("val\x1b[2Jloss")
-    'val\\x1b[2Jloss'
-    """
-    return re.sub("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", _spelled, text)
-
-
-def plain_cell(text: str) -> str:
-    """A word for a CSV file that no spreadsheet takes for a formula: one that would begin like it gets a quote first.
-
-    >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("-0.5"), plain_cell("resnet")
-    ("'=cmd|' /C calc'!A0", '-0.5', 'resnet')
-    """
-    if not text.lstrip("'").startswith(_SPELLED):
-        return text
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
-    return text
-
-
-def cell_as_it_was(text: str) -> str:
-    """The word that `plain_cell` made harmless, as it was before.
-
-    >>> [cell_as_it_was(plain_cell(text)) for text in ("=1+1", "'=1+1", "-0.5", "resnet", "'tis")]
-    ['=1+1', "'=1+1", '-0.5', 'resnet', "'tis"]
-    """
-    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_SPELLED) else text
-
-
-def without_places(text: str) -> str:
-    """Words for others to read: of an absolute path its last part is left.
-
-    >>> without_places("No such file: '/home/ann lee/data/x.csv' (see /tmp/run.log:3, https://example.org/a/b, 9/11)")
-    "No such file: 'x.csv' (see run.log:3, https://example.org/a/b, 9/11)"
-    """
-    return _PLACE.sub(lambda match: match["quote"] or "", text)
-
-
-def _spelled(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
 
 
 def _encoding(path: Path) -> str:

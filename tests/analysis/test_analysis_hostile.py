@@ -8,7 +8,7 @@ import sys
 import pandas as pd
 import pytest
 
-from oneclock import guards
+from oneclock import guards, plain_text
 from oneclock.paper.curves import read_curves
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
@@ -119,7 +119,7 @@ def test_a_damaged_parquet_file_is_refused_in_one_line_or_read(tmp_path):
         except ValueError as error:
             complaints.append(str(error))
     assert len(complaints) > len(cut)
-    assert all(guards.printable(complaint) == complaint for complaint in complaints)
+    assert all(plain_text.printable(complaint) == complaint for complaint in complaints)
 
 
 def test_a_parquet_file_of_very_many_cells_is_not_unpacked(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneclock import rule
+from oneclock import answers, rule
 from oneclock import steps as steps_of
 
 # Typed from the tables "selected betas" and "stability intervals": T_ES, selected beta, lower and upper T_ES.
@@ -139,7 +139,7 @@ def test_bad_horizons_are_refused_in_words(bad):
         lambda: rule.Refresh(bad),
         lambda: rule.Fixed(0.9)(bad),
         lambda: rule.Power(bad, 1),
-        lambda: rule.choose(bad),
+        lambda: answers.choose(bad),
     ):
         with pytest.raises(ValueError, match=r"must be|too large"):
             call()
@@ -172,8 +172,8 @@ def test_stability_interval_wants_a_grid_value():
 def test_the_ends_of_the_grid_are_open():
     assert rule.stability_interval(0.0)[0] == 0
     assert rule.stability_interval(0.999)[1] == math.inf
-    assert rule.choose(1100).stable_from is None
-    assert rule.choose(2e6).stable_to is None
+    assert answers.choose(1100).stable_from is None
+    assert answers.choose(2e6).stable_to is None
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_steps_from_nothing_useful():
 
 
 def test_doubts_are_said():
-    assert rule.choose(20_000).notes == ()
-    assert "below 6,000" in rule.choose(5000).notes[0]
-    assert "above 40,000" in rule.choose(50_000).notes[0]
-    assert not rule.choose(20_000, refreshes=500).calibrated
+    assert answers.choose(20_000).notes == ()
+    assert "below 6,000" in answers.choose(5000).notes[0]
+    assert "above 40,000" in answers.choose(50_000).notes[0]
+    assert not answers.choose(20_000, refreshes=500).calibrated

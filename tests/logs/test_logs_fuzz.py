@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
-from oneclock import guards, logs
+from oneclock import logs, plain_text
 from oneclock.advice import advise
 from oneclock.logs.formats import event, tfrecord
 from oneclock.logs.read import FILES, read_as
@@ -176,7 +176,7 @@ def curves_or_one_error(read):
     except ValueError as error:
         log, words, message = None, "", str(error)
     assert bool(message) == (log is None)
-    assert guards.printable(message + words.replace("\n", "")) == message + words.replace("\n", "")
+    assert plain_text.printable(message + words.replace("\n", "")) == message + words.replace("\n", "")
     for curve in log.curves if log is not None else ():
         assert all(before < after < 2**60 for before, after in pairwise((-1, *curve.steps)))
         assert any(map(math.isfinite, curve.losses))

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from test_logs_fuzz import events, record
 
-from oneclock import guards, logs
+from oneclock import guards, logs, plain_text
 from oneclock.cli import main
 
 MEMORY = 1200 * 2**20
@@ -225,7 +225,9 @@ def test_terminal_escapes_are_never_printed_raw(tmp_path, capsys, options):
 
 
 def test_formulas_in_cells_are_spelled():
-    assert [guards.plain_cell(text) for text in ("=1+1", "@SUM(A1)", "+cmd", "-cmd", "\t=1", "a=b", "", "-1e-5")] == [
+    assert [
+        plain_text.plain_cell(text) for text in ("=1+1", "@SUM(A1)", "+cmd", "-cmd", "\t=1", "a=b", "", "-1e-5")
+    ] == [
         "'=1+1",
         "'@SUM(A1)",
         "'+cmd",

@@ -17,7 +17,7 @@ from oneclock.report.subject import Subject
 
 def all_figures(subject: Subject) -> list[Figure]:
     return [
-        *sweeps.sweep_figures(subject.analysis, subject.losses_known),
+        *sweeps.sweep_figures(subject.analysis),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
     ]

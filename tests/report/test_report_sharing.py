@@ -7,7 +7,7 @@ import pytest
 from report_studies import write_run
 
 from oneclock.analysis import read
-from oneclock.guards import without_places
+from oneclock.plain_text import without_places
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
 from oneclock.rule import GRID

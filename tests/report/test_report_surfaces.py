@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oneclock.analysis import analyse, read
-from oneclock.analysis.values import Surface
+from oneclock.analysis.axes import Surface
 from oneclock.report import plot
 from oneclock.report.explorer import chart_data
 from oneclock.report.surfaces import surface_figures

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from oneclock.analysis.tables import Column, Table
-from oneclock.guards import cell_as_it_was
 from oneclock.paper.subject import published
+from oneclock.plain_text import cell_as_it_was
 from oneclock.report import tables, terminal
 from oneclock.report.folder import tables_of
 from oneclock.report.subject import Subject

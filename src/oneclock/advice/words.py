@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.rule import RECOMMENDED, Rule
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from oneclock.analysis.horizons import budget_of, horizons_of
 from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
 from oneclock.analysis.surface import surface_of
-from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Summary
+from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Stability, Summary
 from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.study.best import at_best_rates
 from oneclock.study.losses import losses_of, relative_gaps
@@ -85,15 +85,10 @@ def analyse(
     calibration = calibrating.calibrate(ground, names, candidates)
     calibrators = len(ground.sets["development"]) or len(sweeps)
     calibration = dataclasses.replace(calibration, verdict=tuple(verdict.calibration_verdict(calibration, calibrators)))
-    beside = ground.row(best_fixed(ground, "mean"), chosen_by="mean") if fixed is None else ground.row(Fixed(fixed))
-    pairs = combinations([ground.row(one) for one in (rule, *rules)], 2)
-    given = tuple(found for first, second in pairs for found in compare(ground, second, first, "all"))
-    summary = Summary(refreshes, ground.row(rule), beside, given, ())
-    summary = dataclasses.replace(summary, verdict=tuple(verdict.summary_verdict(summary, intervals)))
     return Analysis(
         experiments=experiments,
         recommended=ground.row(RECOMMENDED, name="recommended"),
-        summary=summary,
+        summary=_summary(ground, rule, rules, fixed, intervals),
         calibration=calibration,
         robustness=robustness,
         arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps], rules),
@@ -104,6 +99,17 @@ def analyse(
             *(m for e in experiments for m in e.missing),
         ),
     )
+
+
+def _summary(
+    ground: Ground, rule: Refresh, rules: Sequence[Rule], fixed: float | None, intervals: Sequence[Stability]
+) -> Summary:
+    """The refresh rule beside a fixed beta, and every given rule against the others."""
+    beside = ground.row(best_fixed(ground, "mean"), chosen_by="mean") if fixed is None else ground.row(Fixed(fixed))
+    pairs = combinations([ground.row(one) for one in (rule, *rules)], 2)
+    given = tuple(found for first, second in pairs for found in compare(ground, second, first, "all"))
+    summary = Summary(rule.refreshes, ground.row(rule), beside, given, ())
+    return dataclasses.replace(summary, verdict=tuple(verdict.summary_verdict(summary, intervals)))
 
 
 def ground_of(sweeps: Sequence[Sweep], horizons: Sequence[Horizons], draws: int = DRAWS, seed: int = 0) -> Ground:

@@ -93,7 +93,7 @@ class Resamples:
     level: float
     noise: SeedNoise | None
     loss: np.ndarray | None
-    best: Best | None
+    best: Lowest | None
     places: dict[str, np.ndarray]
 
     def gaps_at(self, index: np.ndarray) -> np.ndarray | None:
@@ -114,7 +114,7 @@ class Resamples:
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class Lowest:
     """The smallest and second smallest L of each experiment, ... x n, and where the smallest is."""
 
     first: np.ndarray
@@ -128,13 +128,13 @@ class Best:
             return (loss - others) / others
 
 
-def best_of(loss: np.ndarray) -> Best:
+def best_of(loss: np.ndarray) -> Lowest:
     """From ... x n x m losses; the second is infinite where an experiment has one beta."""
     filled = np.where(np.isnan(loss), np.inf, loss)
     place = np.argmin(filled, axis=-1)
     first = np.take_along_axis(filled, place[..., None], axis=-1)[..., 0]
     np.put_along_axis(filled, place[..., None], np.inf, axis=-1)
-    return Best(first, filled.min(axis=-1), place)
+    return Lowest(first, filled.min(axis=-1), place)
 
 
 def resample(

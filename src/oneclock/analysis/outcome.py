@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from oneclock.analysis.arena import Ground
+from oneclock.analysis.axes import Surface
 from oneclock.analysis.bootstrap import arm_interval, gap_intervals, noise_floors
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.picks import rule_betas
@@ -20,7 +21,6 @@ from oneclock.analysis.values import (
     RuleCost,
     SeedRun,
     Stability,
-    Surface,
     TimeToTarget,
 )
 from oneclock.horizon import early_stop

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from oneclock.analysis.axes import Series, SeriesPoint
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.risk import central
 from oneclock.analysis.surface import Bowl, bowl_of
-from oneclock.analysis.values import Horizons, Series, SeriesPoint
+from oneclock.analysis.values import Horizons
 from oneclock.rule import Power
 from oneclock.study.best import Interval, at_best_rates
 from oneclock.study.sweeps import Sweep

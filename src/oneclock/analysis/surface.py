@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oneclock.analysis.axes import Surface, SurfaceCell
 from oneclock.analysis.risk import central
-from oneclock.analysis.values import Surface, SurfaceCell
 from oneclock.study.best import LEVEL, Interval, levels
 from oneclock.study.sweeps import Sweep
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from oneclock.analysis.values import Analysis, Risk, RuleRow, Series
+from oneclock.analysis.axes import Series
+from oneclock.analysis.values import Analysis, Risk, RuleRow
 from oneclock.rule import Power
 from oneclock.study.best import Interval
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from oneclock.cli import advise, analyse, beta, data, experiments, paper, report, retry, status, study, sweep, train
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 

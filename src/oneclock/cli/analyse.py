@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.rule import REFRESHES, rule_from
 
 if TYPE_CHECKING:

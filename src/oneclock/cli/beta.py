@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oneclock import rule
+from oneclock import answers, rule
 from oneclock.cli.numbers import count
 from oneclock.steps import planned_steps
 
@@ -58,17 +58,21 @@ def command(
         drop_last=drop_last,
     )
     chosen = rule.chosen_rule(by, refreshes)
-    answer = rule.choose(steps, chosen.refreshes) if isinstance(chosen, rule.Refresh) else rule.recommend(steps, chosen)
+    answer = (
+        answers.choose(steps, chosen.refreshes)
+        if isinstance(chosen, rule.Refresh)
+        else answers.recommend(steps, chosen)
+    )
     if as_json:
         import dataclasses
         import json
 
         print(json.dumps(dataclasses.asdict(answer), indent=2))
     else:
-        print(_by_refreshes(answer) if isinstance(answer, rule.Choice) else _in_words(answer))
+        print(_by_refreshes(answer) if isinstance(answer, answers.Choice) else _in_words(answer))
 
 
-def _in_words(answer: rule.Recommendation) -> str:
+def _in_words(answer: answers.Recommendation) -> str:
     steps = f"{answer.horizon:,}"
     paper = "none: it needs more than 1,000 steps" if answer.paper_beta is None else _digits(answer.paper_beta)
     same = answer.paper_beta is not None and abs(answer.paper_beta - answer.beta) < 1e-12
@@ -96,7 +100,7 @@ def _digits(beta: float) -> str:
     return f"{beta:.{places}f}".rstrip("0").rstrip(".")
 
 
-def _by_refreshes(choice: rule.Choice) -> str:
+def _by_refreshes(choice: answers.Choice) -> str:
     lower = f"{choice.stable_from:,}" if choice.stable_from else f"{choice.refreshes:,}"
     reach = f"from {lower} steps up" if choice.stable_to is None else f"from {lower} to {choice.stable_to:,} steps"
     low, high = rule.CALIBRATED

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneclock.cli.numbers import count
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 
 if TYPE_CHECKING:
     from oneclock.sweep import Plan, Where
@@ -87,7 +87,7 @@ def command(
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
     """
     from oneclock.sweep import Plan, Where
-    from oneclock.sweep.drive import in_words as plan_in_words
+    from oneclock.sweep.drive import plan_in_words
     from oneclock.sweep.plan import usual_arms
 
     if no_arms and arms:

@@ -227,11 +227,10 @@ def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     known = [path for path in sorted(base.rglob("*")) if path.is_file() and _builder(path) and not _SAVED(path.name)]
     within = {path: str(path.relative_to(base).parent) for path in known}
     files = [path for path in known if split in path.name] or [path for path in known if split in within[path]]
-    if partial := [path for path in files if _PARTIAL in f"{within[path]}/{path.name}"]:
-        raise ValueError(
-            f"{partial[0].parent} holds only a part of the {split} split, as its name says; fetch all of it"
-        )
-    if len({_builder(path) for path in files}) > 1:
+    for path in files:
+        if _PARTIAL in f"{within[path]}/{path.name}":
+            raise ValueError(f"{path.parent} holds only a part of the {split} split, as its name says; fetch all of it")
+    if len({*map(_builder, files)}) > 1:
         raise ValueError(f"{base} has the {split} split in more than one format; keep one of them")
     return files
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from oneclock.guards import plain_file, printable
+from oneclock.guards import plain_file
 from oneclock.horizon import Curve
 from oneclock.logs import names
 from oneclock.logs.arguments import Arguments, understood
@@ -34,6 +34,7 @@ from oneclock.logs.formats import (
 from oneclock.logs.formats.folder import Folder
 from oneclock.logs.seeming import seems
 from oneclock.logs.source import Contents, Found, Reader, Wanted
+from oneclock.plain_text import printable
 
 FILES: tuple[Reader, ...] = (
     own_records,

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.report import words
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
+from oneclock.analysis.verdict import percent
 from oneclock.report.chart import Axis, Chart, memory_axis, memory_place
-from oneclock.report.sweeps import all_betas, curve_chart, interval_words, percent, sweep_chart
+from oneclock.report.sweeps import all_betas, curve_chart, interval_words, sweep_chart
 from oneclock.rule import CALIBRATED, nearest_beta, refresh_beta, stability_interval
 from oneclock.study.table import Sweeps
 
@@ -22,13 +23,11 @@ REACH = 1000
 """The longest there may be, in units of R0: the rule is then at the last beta of the paper's grid."""
 
 
-def explorer(
-    study: Sweeps, analysis: Analysis, losses_known: bool = True, grid: Sequence[float] = ()
-) -> dict[str, Any]:
-    """Everything the explorer of a page shows, as plain data. The rule picks among the swept betas and `grid`."""
+def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
+    """Everything the explorer of a page shows, as plain data. The rule picks among the swept betas."""
     refreshes = analysis.summary.refreshes
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
-    axis = sorted({*all_betas(analysis), *grid})
+    axis = all_betas(analysis)
     stops = horizons(refreshes, [result.horizons.used for result in analysis.experiments], axis)
     return {
         "stops": [_stop(horizon, refreshes) for horizon in stops],
@@ -36,10 +35,10 @@ def explorer(
         "experiments": [
             {
                 "name": result.name,
-                "sweep": chart_data(sweep_chart(result, refreshes, axis, losses_known)),
+                "sweep": chart_data(sweep_chart(result, refreshes, axis)),
                 "curves": chart_data(curve_chart(sweeps[result.name], result)),
-                "points": _points(result, grid, refreshes, memory_axis(axis), losses_known),
-                "choices": choices(_betas(result, grid), stops, refreshes),
+                "points": _points(result, refreshes, memory_axis(axis)),
+                "choices": choices([point.beta for point in result.gaps], stops, refreshes),
                 "start": min(range(len(stops)), key=lambda i: abs(stops[i] - result.horizons.used)),
             }
             for result in analysis.experiments
@@ -100,36 +99,29 @@ def _stop(horizon: float, refreshes: float) -> dict[str, Any]:
     return shown | {"beta": f"{refresh_beta(horizon, refreshes):.5g}", "memory": f"{horizon / refreshes:,.4g}"}
 
 
-def _betas(result: ExperimentResult, grid: Sequence[float]) -> list[float]:
-    return sorted({*(point.beta for point in result.gaps), *grid})
-
-
-def _points(
-    result: ExperimentResult, grid: Sequence[float], refreshes: float, axis: Axis, losses_known: bool
-) -> list[dict[str, Any]]:
+def _points(result: ExperimentResult, refreshes: float, axis: Axis) -> list[dict[str, Any]]:
     """Every beta the rule may pick: where it is drawn, what it costs, and the horizons that lead to it."""
-    betas = _betas(result, grid)
-    known = {point.beta: point for point in result.gaps}
+    betas = [point.beta for point in result.gaps]
     found = []
-    for beta in betas:
-        lower, upper = stability_interval(beta, refreshes, betas)
+    for point in result.gaps:
+        lower, upper = stability_interval(point.beta, refreshes, betas)
         reach = {
             "from": f"{max(lower, refreshes):,.0f}",
             "to": f"{upper:,.0f}" if math.isfinite(upper) else None,
             "low": max(math.log10(lower / refreshes), axis.low) if lower > refreshes else axis.low,
             "high": min(math.log10(upper / refreshes), axis.high) if math.isfinite(upper) else axis.high,
         }
-        found.append({"beta": f"{beta:g}", "x": memory_place(beta), **_cost(known.get(beta), losses_known), **reach})
+        found.append({"beta": f"{point.beta:g}", "x": memory_place(point.beta), **_cost(point), **reach})
     return found
 
 
-def _cost(point: BetaPoint | None, losses_known: bool) -> dict[str, Any]:
-    """What a beta costs, as printed; `y` is None where that is not known."""
-    if point is None or not math.isfinite(point.loss):
-        return {"y": None, "loss": None, "gap": "not known" if point is None else "no finite loss", "interval": ""}
+def _cost(point: BetaPoint) -> dict[str, Any]:
+    """What a beta costs, as printed; `y` is None where it has no finite loss."""
+    if not math.isfinite(point.loss):
+        return {"y": None, "loss": None, "gap": "no finite loss", "interval": ""}
     return {
-        "y": point.loss if losses_known else 100 * point.gap,
-        "loss": f"{point.loss:.5g}" if losses_known else None,
+        "y": point.loss,
+        "loss": f"{point.loss:.5g}",
         "gap": percent(point.gap),
         "interval": interval_words(point.interval).strip(" ()"),
     }

@@ -19,7 +19,7 @@ from typing import Any
 
 from oneclock.analysis import Analysis, Sweeps, as_json
 from oneclock.analysis.tables import EVERY, Table
-from oneclock.guards import plain_cell, without_places
+from oneclock.plain_text import plain_cell, without_places
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
 from oneclock.report.page import page, waiting_page
@@ -69,7 +69,7 @@ def write(
     check_installed()
     analysis = subject.analysis
     tables = tables_of(analysis)
-    figures = [*sweep_figures(analysis, subject.losses_known), *surface_figures(analysis), *rule_figures(analysis)]
+    figures = [*sweep_figures(analysis), *surface_figures(analysis), *rule_figures(analysis)]
     curves = list(curve_figures(subject.study, analysis))
     out.mkdir(parents=True, exist_ok=True)
     for table in tables:

@@ -40,7 +40,7 @@ def page(
     `formats` are those in which printed figures lie beside it. With `reload_seconds` it reloads itself.
     """
     analysis = subject.analysis
-    shown = explorer(subject.study, analysis, subject.losses_known, subject.grid)
+    shown = explorer(subject.study, analysis)
     return _rendered(
         subject=subject,
         command=command,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.report.chart import Chart, Figure, Line, Span, Trace
 from oneclock.report.palette import INK, colours
 

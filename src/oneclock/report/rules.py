@@ -8,6 +8,7 @@ from typing import Literal
 
 from oneclock.analysis.risk import NEAR
 from oneclock.analysis.values import Analysis, Estimate, NoiseFigure, NoiseRisk, Risk, RuleRow
+from oneclock.analysis.verdict import percent
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
@@ -23,7 +24,7 @@ from oneclock.report.chart import (
 )
 from oneclock.report.refreshes import refresh_figure
 from oneclock.report.series import series_figure
-from oneclock.report.sweeps import interval_words, percent
+from oneclock.report.sweeps import interval_words
 
 Split = Literal["development", "heldout", "all"]
 SPLITS: dict[Split, str] = {"development": "development", "heldout": "held-out", "all": "all experiments"}

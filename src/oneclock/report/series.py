@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from itertools import chain
 
-from oneclock.analysis.values import Analysis, SeriesPoint
-from oneclock.analysis.values import Series as Task
+from oneclock.analysis.axes import Series as Task
+from oneclock.analysis.axes import SeriesPoint
+from oneclock.analysis.values import Analysis
 from oneclock.report import palette
 from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_place, short_beta
 from oneclock.rule import Power, memory_horizon

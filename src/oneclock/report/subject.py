@@ -18,16 +18,13 @@ from oneclock.study import records
 class Subject:
     """A title, the data and what they say.
 
-    Without `losses_known` the losses stand for gaps alone, and gaps are drawn; `grid` holds betas that the rule may
-    pick although nothing is known of them. `environments` are those the runs
-    recorded, each with how many runs did; `progress` says how far an unfinished study is.
+    `environments` are those the runs recorded, each with how many runs did; `progress` says how far an unfinished
+    study is.
     """
 
     title: str
     study: Sweeps
     analysis: Analysis
-    losses_known: bool = True
-    grid: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
     progress: str = ""
     environments: tuple[tuple[Mapping[str, Any], int], ...] = ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from oneclock.analysis.values import Analysis, Surface, SurfaceCell
+from oneclock.analysis.axes import Surface, SurfaceCell
+from oneclock.analysis.values import Analysis
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,

@@ -8,6 +8,7 @@ from itertools import chain
 from statistics import quantiles
 
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
+from oneclock.analysis.verdict import percent
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
@@ -30,21 +31,16 @@ from oneclock.study.table import Sweep, Sweeps, Trial
 SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out experiments"}
 
 
-def sweep_figures(analysis: Analysis, losses_known: bool = True) -> list[Figure]:
-    """One figure per split, one panel per experiment; without losses (`losses_known`) the gap is drawn."""
+def sweep_figures(analysis: Analysis) -> list[Figure]:
+    """One figure per split, one panel per experiment."""
     figures = []
     for split, title in SPLIT_TITLES.items():
         members = [result for result in analysis.experiments if result.split == split]
         if not members:
             continue
         refreshes, betas = analysis.summary.refreshes, all_betas(analysis)
-        charts = tuple(sweep_chart(result, refreshes, betas, losses_known) for result in members)
-        quantity = (
-            "Smallest validation loss at each swept beta, mean over seeds; bars and band are their spread, and open "
-            "markers are of one seed."
-            if losses_known
-            else "Gap to the best beta, in percent, at each beta for which it is known."
-        )
+        charts = tuple(sweep_chart(result, refreshes, betas) for result in members)
+        quantity = "Smallest validation loss at each swept beta, mean over seeds; bars and band are their spread."
         caption = (
             f"{quantity} The star is the best beta, seeds in pairs, the diamond the refresh rule's choice; shaded are "
             "the betas, and so the horizons, for which that choice stays."
@@ -58,60 +54,53 @@ def all_betas(analysis: Analysis) -> list[float]:
     return sorted({point.beta for result in analysis.experiments for point in result.gaps})
 
 
-def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[float], losses_known: bool = True) -> Chart:
-    """L(beta), or the gap, of one experiment with its oracle, the rule's choice and the stretch where it stays.
+def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[float]) -> Chart:
+    """L(beta) of one experiment with its best beta, the rule's choice and the stretch where it stays.
 
     The axis reaches over `betas`, so that panels can be compared.
     """
     points = [point for point in result.gaps if math.isfinite(point.loss)]
     x = memory_axis(betas)
-    heights = {point.beta: point.loss if losses_known else 100 * point.gap for point in points}
-    low, high = _bounds(points, losses_known)
-    single = [point for point in points if point.seeds == 1]
-    marked = [_one_seed(single, heights)] if single and losses_known else []
-    if result.best_beta in heights:
-        marked.append(_marked("best beta", result.best_beta, heights, palette.ORACLE, "star", points))
-    if result.selected_beta in heights:
-        marked.append(_marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points))
-    name = "mean over seeds" if losses_known else "gap"
+    low, high = _bounds(points)
+    name = "mean over seeds"
     curve = Trace(
         name=name,
         x=tuple(memory_place(point.beta) for point in points),
-        y=tuple(heights.values()),
+        y=tuple(point.loss for point in points),
         color=palette.CURVE,
         marker="circle",
         low=low,
         high=high,
-        texts=tuple(point_words(point, losses_known) for point in points),
+        texts=tuple(map(point_words, points)),
         group=name,
     )
-    label = "smallest validation loss" if losses_known else "gap to the best beta, %"
-    arms = tuple(_arms(result, losses_known, x))
+    arms = tuple(_arms(result, x))
     beside = (value for arm in arms for value in (*arm.y, *arm.low, *arm.high))
-    known = [value for value in (*heights.values(), *low, *high, *beside) if value is not None]
+    known = [value for value in (*curve.y, *low, *high, *beside) if value is not None]
     return Chart(
         title=result.name,
         x=x,
-        y=number_axis(label, *padded(known)),
-        series=(curve, *marked, *arms),
+        y=number_axis("smallest validation loss", *padded(known)),
+        series=(curve, *_marks(result, points), *arms),
         spans=tuple(_stable(result, refreshes, x)),
     )
 
 
-def point_words(point: BetaPoint, losses_known: bool = True) -> str:
+def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]:
+    """Open rings where one seed ran, a star at the best beta, a frame at the rule's choice."""
+    heights = {point.beta: point.loss for point in points}
+    if single := [point for point in points if point.seeds == 1]:
+        yield _one_seed(single, heights)
+    if result.best_beta in heights:
+        yield _marked("best beta", result.best_beta, heights, palette.ORACLE, "star", points)
+    if result.selected_beta in heights:
+        yield _marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points)
+
+
+def point_words(point: BetaPoint) -> str:
     """One beta of a sweep in words: its loss, its gap with the interval where there is one, its seeds."""
-    loss = f"loss {point.loss:.5g}, " if losses_known else ""
-    seeds = f", {point.seeds} seed{'s' if point.seeds != 1 else ''}" if losses_known else ""
-    return f"β {point.beta:g}: {loss}gap {percent(point.gap)}{interval_words(point.interval)}{seeds}"
-
-
-def percent(gap: float) -> str:
-    """A fraction in percent as the paper prints it.
-
-    >>> percent(0.00515)
-    '0.515 %'
-    """
-    return f"{100 * gap:.3f} %"
+    seeds = f", {point.seeds} seed{'s' if point.seeds != 1 else ''}"
+    return f"β {point.beta:g}: loss {point.loss:.5g}, gap {percent(point.gap)}{interval_words(point.interval)}{seeds}"
 
 
 def interval_words(interval: Interval | None) -> str:
@@ -159,14 +148,11 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
     )
 
 
-def _bounds(points: list[BetaPoint], losses_known: bool) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
-    """The seed band: error bars of the loss, or the interval of the gap; empty where nothing has one."""
-    if losses_known:
-        bounds = [
-            (None, None) if p.below is None or p.above is None else (p.loss - p.below, p.loss + p.above) for p in points
-        ]
-    else:
-        bounds = [(100 * p.interval.lower, 100 * p.interval.upper) if p.interval else (None, None) for p in points]
+def _bounds(points: list[BetaPoint]) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
+    """The seed band: error bars of the loss; empty where nothing has one."""
+    bounds = [
+        (None, None) if p.below is None or p.above is None else (p.loss - p.below, p.loss + p.above) for p in points
+    ]
     if all(low is None for low, _ in bounds):
         return (), ()
     return tuple(low for low, _ in bounds), tuple(high for _, high in bounds)
@@ -211,27 +197,26 @@ def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[
     yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
 
 
-def _arms(result: ExperimentResult, losses_known: bool, axis: Axis) -> Iterator[Trace]:
-    """Untied baselines: level lines across the chart, with the spread of their seeds or the interval of their gap."""
+def _arms(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
+    """Untied baselines: level lines across the chart, with the spread of their seeds."""
     for place, arm in enumerate(result.arms):
-        height = arm.loss if losses_known else 100 * arm.gap
-        if not math.isfinite(height):
+        if not math.isfinite(arm.loss):
             continue
         spread = error_bars([run.min_val_loss for run in arm.runs if run.min_val_loss is not None])
-        low, high = (height - spread[0], height + spread[1]) if spread and losses_known else (None, None)
-        if not losses_known and arm.interval is not None:
-            low, high = 100 * arm.interval.lower, 100 * arm.interval.upper
+        low, high = (arm.loss - spread[0], arm.loss + spread[1]) if spread else (None, None)
         name = f"untied β₁ {arm.beta1:g}, β₂ {arm.beta2:g}"
-        loss = f"loss {arm.loss:.5g}, " if losses_known else ""
         yield Trace(
             name=name,
             x=(axis.low, axis.high),
-            y=(height, height),
+            y=(arm.loss, arm.loss),
             color=palette.FIXED,
             dash=palette.dash(place + 1),
             low=(low, low) if low is not None else (),
             high=(high, high) if high is not None else (),
-            texts=(f"{name}: {loss}gap {percent(arm.gap)}{interval_words(arm.interval)}, {arm.seeds} seeds",) * 2,
+            texts=(
+                f"{name}: loss {arm.loss:.5g}, gap {percent(arm.gap)}{interval_words(arm.interval)}, {arm.seeds} seeds",
+            )
+            * 2,
             group=name,
         )
 

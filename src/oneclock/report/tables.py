@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from oneclock.analysis.tables import Table
-from oneclock.guards import plain_cell
+from oneclock.plain_text import plain_cell
 
 _LATEX = {
     "\\": r"\textbackslash{}",

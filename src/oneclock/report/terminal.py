@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from oneclock.analysis.tables import Table
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.report.tables import cells, headings, numeric_columns
 
 if TYPE_CHECKING:

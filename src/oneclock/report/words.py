@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oneclock.analysis.values import Analysis, ExperimentResult, Horizons
-from oneclock.analysis.verdict import count_of
-from oneclock.report.sweeps import interval_words, percent
+from oneclock.analysis.verdict import count_of, percent
+from oneclock.report.sweeps import interval_words
 from oneclock.rule import CALIBRATED, REFRESHES
 from oneclock.study.best import Interval
 

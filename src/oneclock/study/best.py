@@ -159,12 +159,12 @@ class _Paired:
         near = [run for run in self.runs if run[0] in self.near]
         seeds = sorted({seed for _, seed, _ in near})
         loss = np.array([one for _, _, one in near])
-        members = [[beta == one for one in self.near] for beta, _, _ in near]
-        lifted = [[seed == one for one in seeds[1:]] for _, seed, _ in near]
-        design = np.array([[*row, *more] for row, more in zip(members, lifted, strict=True)], float)
-        rank = int(np.linalg.matrix_rank(design)) if len(near) else 0
+        members = np.equal.outer([beta for beta, _, _ in near], self.near)
+        lifted = np.equal.outer([seed for _, seed, _ in near], seeds[1:])
+        design = np.hstack([members, lifted]).astype(float)
+        rank = int(np.linalg.matrix_rank(design))
         if rank < design.shape[-1]:  # no beta links some seeds: they cannot be paired
-            design = np.array(members, float)
+            design = members.astype(float)
             rank = design.shape[-1]
         solved = np.linalg.lstsq(design, loss, rcond=None)[0]
         freedom = len(loss) - rank

@@ -181,15 +181,7 @@ class Study:
         if (result := self.ended.get(folder)) is not None:
             told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
             return Row(**start, state=result.status, step=result.steps, **told)
-        if torn is not None:
-            return Row(**start, state="torn", step=0, reason=torn)
-        points = Run.read(path).points() if (path / "run.json").exists() else []
-        losses = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
-        best_loss, best_step = min(losses) if losses else (None, None)
-        state: State = "waiting" if not path.exists() else "running" if holder(path) else "interrupted"
-        return Row(
-            **start, state=state, step=points[-1].step if points else 0, best_loss=best_loss, best_step=best_step
-        )
+        return Row(**start, state="torn", step=0, reason=torn) if torn is not None else _under_way(start, path)
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
@@ -222,6 +214,16 @@ class Study:
         self._ended.pop(folder, None)
         self._identities.pop(folder, None)
         return place
+
+
+def _under_way(start: Mapping[str, Any], path: Path) -> Row:
+    """A run that has not ended, as far as it is."""
+    points = Run.read(path).points() if (path / "run.json").exists() else []
+    losses = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
+    best_loss, best_step = min(losses) if losses else (None, None)
+    state: State = "waiting" if not path.exists() else "running" if holder(path) else "interrupted"
+    step = points[-1].step if points else 0
+    return Row(**start, state=state, step=step, best_loss=best_loss, best_step=best_step)
 
 
 def open_study(path: str | Path) -> Study:

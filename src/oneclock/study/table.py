@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oneclock.guards import cell_as_it_was, lines, plain_file, plain_table, printable, refuse_vast, without_places
+from oneclock.guards import lines, plain_file, plain_table, refuse_vast
+from oneclock.plain_text import cell_as_it_was, printable, without_places
 from oneclock.study import records
 from oneclock.study.columns import Rows
 from oneclock.study.identity import Identity

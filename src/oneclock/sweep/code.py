@@ -45,7 +45,7 @@ def of_callable(function: Callable[..., Any]) -> Fingerprint:
     """
     found: dict[str, str] = {}
     if isinstance(function, FunctionType):
-        _function(function, found, {id(function)})
+        _function(function, found, {id(function)}, own=True)
     else:
         _callable(function, found, set())
     return dict(sorted(found.items()))
@@ -135,14 +135,9 @@ def _callable(function: Any, found: dict[str, str], seen: set[int]) -> None:
         if (file := _own_file(function)) is not None:
             found |= of_file(file)
     elif isinstance(function, type):
-        if (file := _own_file(sys.modules.get(function.__module__))) is not None:
-            found[f"{function.__qualname__} ({file.name})"] = _of_source(file)
-        elif function.__module__ == "__main__":
-            for value in vars(function).values():
-                _callable(getattr(value, "__func__", value), found, seen)
+        _class(function, found, seen)
     elif isinstance(function, FunctionType):
-        if function.__module__ == "__main__" or _own_file(sys.modules.get(function.__module__)) is not None:
-            _function(function, found, seen)  # else it is installed, and its version in the record
+        _function(function, found, seen)
     elif callable(function) and not isinstance(function, type(len)):
         inner = getattr(function, "func", None) or vars(type(function)).get("__call__")
         found[type(function).__qualname__] = _hash(_plain(getattr(function, "__dict__", None)))
@@ -150,7 +145,18 @@ def _callable(function: Any, found: dict[str, str], seen: set[int]) -> None:
             _callable(part, found, seen)
 
 
-def _function(function: FunctionType, found: dict[str, str], seen: set[int]) -> None:
+def _class(made: type, found: dict[str, str], seen: set[int]) -> None:
+    if (file := _own_file(sys.modules.get(made.__module__))) is not None:
+        found[f"{made.__qualname__} ({file.name})"] = _of_source(file)
+    elif made.__module__ == "__main__":
+        for value in vars(made).values():
+            _callable(getattr(value, "__func__", value), found, seen)
+
+
+def _function(function: FunctionType, found: dict[str, str], seen: set[int], own: bool = False) -> None:
+    """Add a function that is the user's own; an installed one's version is in the record."""
+    if not (own or function.__module__ == "__main__" or _own_file(sys.modules.get(function.__module__))):
+        return
     cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     values = {name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__}
     held = [function.__defaults__, function.__kwdefaults__, cells, {name: _plain(one) for name, one in values.items()}]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.study.claims import Claim
 from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
@@ -163,7 +163,7 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     return plan.study
 
 
-def in_words(plan: Plan, workers: int | None = None) -> list[str]:
+def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
     """The plan and its cost in words, one line per target, then the sum."""
     lines: list[str] = []
     left: dict[str, int] = {}

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.study.folder import Row
 from oneclock.sweep.engine import Engine
 from oneclock.sweep.progress import Pace, Progress, span
@@ -55,7 +55,7 @@ class Display:
     def ended(self, row: Row) -> None:
         """Tell that a run has ended."""
         if self._live is None:
-            self.say(f"{in_words(row)}  [{self._progress.summary(self._engine.workers)}]")
+            self.say(f"{run_in_words(row)}  [{self._progress.summary(self._engine.workers)}]")
 
 
 def table(rows: Sequence[Row], most: int = 40) -> Table:
@@ -91,7 +91,7 @@ def beta_of(row: Row) -> str:
     return "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
 
 
-def in_words(row: Row) -> str:
+def run_in_words(row: Row) -> str:
     """A run in one line, which does nothing to a terminal."""
     loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
     time = "" if row.seconds is None else f" in {span(row.seconds)}"

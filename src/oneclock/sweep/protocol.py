@@ -123,12 +123,7 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
     protocol = KINDS[kind](**values)
     if not protocol.betas or values.get("seeds") == ():
         raise ValueError("a protocol needs at least one beta and one seed")
-    for name in ("betas", "seeds", "arms", "rates"):
-        given = getattr(protocol, name, ())
-        if len(set(given)) != len(given):
-            raise ValueError(f"{name} holds a value twice: {given}")
-    if not all(0 < rate < math.inf for rate in getattr(protocol, "rates", ())):
-        raise ValueError(f"rates are finite numbers above 0, got {getattr(protocol, 'rates', ())}")
+    _check_lists(protocol)
     _check_counts(protocol)
     return KINDS[kind](**values | {"betas": tuple(rule.checked_beta(beta) for beta in protocol.betas)})
 
@@ -157,6 +152,15 @@ def joined(before: Mapping[str, Any], protocol: Protocol) -> Protocol:
             own = () if name == "betas" and protocol.betas == rule.GRID else getattr(protocol, name)
             more[name] = tuple(sorted({*had, *own}))
     return replace(protocol, **more)
+
+
+def _check_lists(protocol: Protocol) -> None:
+    for name in ("betas", "seeds", "arms", "rates"):
+        given = getattr(protocol, name, ())
+        if len(set(given)) != len(given):
+            raise ValueError(f"{name} holds a value twice: {given}")
+    if not all(0 < rate < math.inf for rate in getattr(protocol, "rates", ())):
+        raise ValueError(f"rates are finite numbers above 0, got {getattr(protocol, 'rates', ())}")
 
 
 def _check_counts(protocol: Protocol) -> None:

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from oneclock.guards import printable
+from oneclock.plain_text import printable
 from oneclock.study.claims import holder
 from oneclock.study.folder import Row
 from oneclock.study.identity import Identity
-from oneclock.sweep.live import in_words, span, table, time_left
+from oneclock.sweep.live import run_in_words, span, table, time_left
 from oneclock.sweep.plan import Plan
 
 
@@ -61,6 +61,13 @@ def _output(study: Path, row: Row) -> Path | None:
     return path if path.exists() else None
 
 
+def _line(row: Row, study: Path) -> str:
+    """One run, and where it stands or where its output lies."""
+    far = f" (step {row.step:,} of {row.budget:,})" if row.state == "running" else ""
+    output = _output(study, row) if row.state == "failed" else None
+    return run_in_words(row) + far + (f"; its output: {output}" if output else "")
+
+
 def show(found: dict[str, Any]) -> None:
     """Print what `status` found."""
     from rich.console import Console
@@ -71,9 +78,7 @@ def show(found: dict[str, Any]) -> None:
     if console.is_terminal:
         console.print(table(rows))
     for row in told:
-        far = f" (step {row.step:,} of {row.budget:,})" if row.state == "running" else ""
-        output = _output(Path(found["study"]), row)
-        console.print(in_words(row) + far + (f"; its output: {output}" if row.state == "failed" and output else ""))
+        console.print(_line(row, Path(found["study"])))
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))
