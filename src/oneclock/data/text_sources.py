@@ -224,7 +224,7 @@ def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     A folder may have the split's name instead, as in what datasets saves.
     """
     base = folder / config if config and (folder / config).is_dir() else folder
-    known = [path for path in sorted(base.rglob("*")) if path.is_file() and _builder(path) and not _SAVED(path.name)]
+    known = [path for path in sorted(base.rglob("*")) if _holds_text(path)]
     within = {path: str(path.relative_to(base).parent) for path in known}
     files = [path for path in known if split in path.name] or [path for path in known if split in within[path]]
     for path in files:
@@ -233,6 +233,10 @@ def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     if len({*map(_builder, files)}) > 1:
         raise ValueError(f"{base} has the {split} split in more than one format; keep one of them")
     return files
+
+
+def _holds_text(path: Path) -> bool:
+    return path.is_file() and _builder(path) is not None and not _SAVED(path.name)
 
 
 def _builder(path: Path) -> str | None:

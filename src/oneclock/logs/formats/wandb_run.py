@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -124,12 +124,8 @@ def _values(items: Iterator[bytes]) -> Iterator[tuple[str, Any]]:
                 name = content.decode(errors="replace")
             elif number == _NESTED and kind == BYTES:
                 nested.append(content.decode(errors="replace"))
-            elif number == _JSON and kind == BYTES:
-                value = _json(content)
-            elif number == _NUMBER and kind == FIXED64:
-                value = struct.unpack("<d", content)[0]
-            elif number == _INTEGER and kind == VARINT:
-                value = (content >> 1) ^ -(content & 1)
+            elif (number, kind) in _READ:
+                value = _READ[number, kind](content)
         if value is not None:
             yield name or "/".join(nested), value
 
@@ -139,3 +135,11 @@ def _json(text: bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+_READ: dict[tuple[int, int], Callable[[Any], Any]] = {
+    (_JSON, BYTES): _json,
+    (_NUMBER, FIXED64): lambda content: struct.unpack("<d", content)[0],
+    (_INTEGER, VARINT): lambda content: (content >> 1) ^ -(content & 1),
+}
+"""How each kind of value is read: field and wire type -> from its content."""
