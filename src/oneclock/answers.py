@@ -39,6 +39,17 @@ class Recommendation:
 def recommend(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> Recommendation:
     """The beta for a training that is useful for `horizon` steps, and how far to trust it; words as in `beta_for`.
 
+    Args:
+        horizon: The useful training time in optimizer steps, from one on.
+        rule: As in `beta_for`.
+        refreshes: As in `beta_for`.
+
+    Returns:
+        The answer with its memory, its refreshes, the paper's beta beside it, and a sentence on how sure it is.
+
+    Raises:
+        ValueError: As in `beta_for`.
+
     >>> answer = recommend(1_200)
     >>> round(answer.beta, 4), round(answer.memory_horizon, 4), round(answer.paper_beta, 4)
     (0.8333, 6.0, 0.1667)
@@ -90,6 +101,16 @@ class Choice:
 
 def choose(horizon: float, refreshes: float = REFRESHES) -> Choice:
     """The beta for a useful training time of `horizon` steps, and how far to trust it.
+
+    Args:
+        horizon: The useful training time in optimizer steps.
+        refreshes: R0, 1000 in the paper.
+
+    Returns:
+        The paper's answer: beta, its place on the grid, the horizons with the same one, and notes of doubt.
+
+    Raises:
+        ValueError: Where the horizon does not exceed the refreshes.
 
     >>> answer = choose(20_000)
     >>> answer.beta, answer.grid_beta, answer.stable_from, answer.stable_to, answer.calibrated

@@ -78,6 +78,18 @@ def early_stop(
     `budget` is the planned length of training in steps (default: the last step), `patience` is in steps (default: a
     tenth of the budget). An improvement is `loss < best - min_delta`.
 
+    Args:
+        curve: A validation curve.
+        budget: The planned length of training in steps (default: the last step).
+        patience: In steps (default: a tenth of the budget).
+        min_delta: By how much a loss must be lower to count.
+
+    Returns:
+        Where training would have stopped, its best step, and whether the patience ran out before the curve's end.
+
+    Raises:
+        ValueError: Where patience or min_delta make no sense.
+
     >>> early_stop(Curve([100, 200, 300, 400], [2.0, 1.5, 1.7, 1.6]), budget=1000)
     EarlyStop(stop=300, best=200, ran_out=True)
     """
@@ -118,6 +130,19 @@ def effective_horizon(
     """T_ES of one experiment from its curves, beta -> one curve per seed: in steps, to one significant digit.
 
     It is the `mean_early_stop` rounded, and may exceed the budget.
+
+    Args:
+        curves: Validation curves by beta, one per seed.
+        budget: The planned length of training in steps.
+        convention: "stop", the early stop, or "best", the step of the best loss.
+        patience: As in `early_stop`.
+        min_delta: As in `early_stop`.
+
+    Returns:
+        Steps, to one significant digit.
+
+    Raises:
+        ValueError: Where there is no curve, or a value makes no sense.
 
     >>> good, bad = Curve([500, 1000], [2.0, 1.0]), Curve([500, 1000], [4.0, 5.0])
     >>> effective_horizon({0.9: [good], 0.99: [bad]}, budget=1000)

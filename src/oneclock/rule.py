@@ -32,6 +32,15 @@ GRID: tuple[float, ...] = tuple(round(1 - 10 ** (-k / 4), 5) for k in range(13))
 def memory_horizon(beta: float) -> float:
     """H = 1 / (1 - beta), the number of recent steps that dominate Adam's averages.
 
+    Args:
+        beta: The tied beta, in [0, 1).
+
+    Returns:
+        Steps.
+
+    Raises:
+        ValueError: Where beta is not in [0, 1).
+
     >>> round(memory_horizon(0.95), 6)
     20.0
     """
@@ -41,6 +50,16 @@ def memory_horizon(beta: float) -> float:
 def refresh_count(beta: float, horizon: float) -> float:
     """R = (1 - beta) * horizon, how often the memory is renewed in `horizon` steps.
 
+    Args:
+        beta: The tied beta, in [0, 1).
+        horizon: The useful training time in optimizer steps.
+
+    Returns:
+        How many memories fit into the horizon.
+
+    Raises:
+        ValueError: Where beta is not in [0, 1) or the horizon not a finite number above 0.
+
     >>> round(refresh_count(0.95, horizon=20_000), 6)
     1000.0
     """
@@ -49,6 +68,16 @@ def refresh_count(beta: float, horizon: float) -> float:
 
 def refresh_beta(horizon: float, refreshes: float = REFRESHES) -> float:
     """beta = 1 - refreshes / horizon, the paper's rule, for a useful training time of `horizon` steps.
+
+    Args:
+        horizon: The useful training time in optimizer steps.
+        refreshes: How often the memory is to be renewed in it.
+
+    Returns:
+        The beta, in [0, 1).
+
+    Raises:
+        ValueError: Where the horizon does not exceed the refreshes: no beta is short enough.
 
     >>> refresh_beta(20_000)
     0.95
@@ -66,6 +95,16 @@ def refresh_beta(horizon: float, refreshes: float = REFRESHES) -> float:
 def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
     """The grid value nearest to `beta` in plain distance; a tie goes to the smaller.
 
+    Args:
+        beta: Any beta in [0, 1).
+        grid: The betas to choose among (default: the paper's 13).
+
+    Returns:
+        A value of the grid.
+
+    Raises:
+        ValueError: Where beta is not in [0, 1).
+
     >>> nearest_beta(0.95)
     0.94377
     """
@@ -76,6 +115,17 @@ def stability_interval(beta: float, refreshes: float = REFRESHES, grid: Sequence
     """The horizons (lower, upper), in steps, for which the rule projects to grid value `beta`.
 
     Each bound is the T whose rule value lies midway to the neighbour. The ends of the grid are open: 0 and inf.
+
+    Args:
+        beta: A value of the grid.
+        refreshes: R0 of the refresh rule.
+        grid: The betas that the rule projects to.
+
+    Returns:
+        (lower, upper) in steps.
+
+    Raises:
+        ValueError: Where beta is not on the grid.
 
     >>> tuple(round(bound) for bound in stability_interval(0.94377))
     (12802, 22766)
@@ -263,6 +313,17 @@ def beta_for(horizon: float, rule: Rule | str | None = None, refreshes: float | 
 
     By default the recommendation, which has an answer from one step on. `rule` is "paper", "recommended", another rule
     as `rule_from` takes it, or a rule value; `refreshes` asks for the paper's rule with that refresh count.
+
+    Args:
+        horizon: The useful training time in optimizer steps, from one on.
+        rule: "recommended" (the default), "paper", a rule as one types it, or a rule value.
+        refreshes: The paper's rule with this many refreshes, instead of a rule.
+
+    Returns:
+        The beta, in [0, 1).
+
+    Raises:
+        ValueError: Where the horizon is no finite number above 0, or the rule asked for has no beta for it.
 
     >>> beta_for(20_000), round(beta_for(1_200), 4), beta_for(2_000, rule="paper"), beta_for(2_000, refreshes=300)
     (0.95, 0.8333, 0.5, 0.85)

@@ -10,6 +10,16 @@ from oneclock.rule import positive
 def steps_from_tokens(tokens: float, tokens_per_step: float) -> int:
     """Optimizer steps that `tokens` training tokens give; a last partial step counts.
 
+    Args:
+        tokens: Training tokens.
+        tokens_per_step: Tokens in one optimizer step.
+
+    Returns:
+        Optimizer steps.
+
+    Raises:
+        ValueError: Where either is no finite number above 0.
+
     >>> steps_from_tokens(2.6e9, tokens_per_step=131_072)
     19837
     """
@@ -22,6 +32,19 @@ def steps_from_epochs(
     """Optimizer steps of `epochs` passes over `samples`; partial batches count unless `drop_last`, as in a DataLoader.
 
     `batch_size` is what one forward pass sees over all devices; `accumulate` forward passes make one step.
+
+    Args:
+        epochs: Passes over the training set; a fraction will do.
+        samples: Samples in it.
+        batch_size: Samples in one forward pass, over all devices.
+        accumulate: Forward passes that make one step.
+        drop_last: Whether the last partial batch is dropped.
+
+    Returns:
+        Optimizer steps.
+
+    Raises:
+        ValueError: Where a number makes no sense, or the samples do not fill one batch.
 
     >>> steps_from_epochs(50, samples=75_750, batch_size=128, drop_last=True)
     29550

@@ -16,6 +16,13 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     A shared parameter appears once, a frozen one not at all, and an empty group is left out. A position bias (of Swin
     or T5) is a bias.
 
+    Args:
+        model: Any torch module.
+        weight_decay: The decay of its weights.
+
+    Returns:
+        One or two parameter groups, for any torch optimizer.
+
     >>> model = nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3))
     >>> [(len(group["params"]), group["weight_decay"]) for group in decay_groups(model, 0.1)]
     [(1, 0.1), (3, 0.0)]
