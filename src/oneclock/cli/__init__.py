@@ -65,6 +65,8 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("ONECLOCK_DEBUG"):
             raise
         message = getattr(error, "format_message", error.__str__)()
+        if getattr(error, "name", None) == "torch":
+            message = "this needs torch: pip install 'oneclock[torch]'"
         code = _complain(" ".join(message.split()), 2)
     sys.exit(code)
 
