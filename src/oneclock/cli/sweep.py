@@ -50,7 +50,7 @@ def command(
     no_arms: Annotated[bool, typer.Option("--no-arms", help="No pairs beside the sweep.")] = False,
     rates: Annotated[
         str | None,
-        typer.Option(help="grid: learning rates too, as factors 0.3,1,3 on an experiment's, or as {lr} and lr=."),
+        typer.Option(help="grid, adaptive: learning rates too: factors 0.5,1,2 on an experiment's, else {lr} or lr=."),
     ] = None,
     second: Annotated[str | None, typer.Option(help="paper: which betas get more seeds, top_k or window.")] = None,
     max_runs: Annotated[int | None, typer.Option(help="adaptive: stop there.")] = None,
