@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -175,8 +174,10 @@ def _finish(plan: Plan, with_report: bool) -> None:
     for target in plan.targets:
         print(printable(f"{target.name}: {plan.step(target).reason}"))
     failed = plan.study.failed()
-    with suppress(ValueError):  # nothing ended well: status says so
+    try:
         _answer(plan.path, with_report)
+    except ValueError as error:
+        print(printable(f"no answer yet: {error}"), file=sys.stderr)
     if failed:
         print(f"{len(failed)} runs failed; `oneclock status {plan.path}` says why, `oneclock retry` tries them again")
         raise typer.Exit(1)
