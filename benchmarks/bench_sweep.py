@@ -7,7 +7,8 @@ environment of oneclock. A peer that cannot be installed is left out, loudly. Al
 take turns, and what is printed is the median of the repeats with the smallest and the largest. Overhead per run is the
 workers' time that training did not take, (wall clock x workers - training) / 23, by two measures of training: `told`,
 what the way itself timed, and `least`, the least that any way needed for the run. The first leaves out what a way
-imports and warms up within its training; the second counts it.
+imports and warms up within its training; the second counts it. `beyond import` is `told` without the import of the
+training's own code (torch and scikit-learn), which every way waits for once; it is timed on its own in every repeat.
 """
 
 from __future__ import annotations
@@ -76,6 +77,14 @@ def command_of(way: str, out: Path) -> list[str] | None:
     return line if python else None
 
 
+def imported() -> float:
+    """Seconds for a fresh process to import the training's code."""
+    started = time.perf_counter()
+    environment = os.environ | dict.fromkeys(THREADS, "1")
+    subprocess.run([sys.executable, "-c", "import digits"], cwd=PEERS, env=environment, check=True)
+    return time.perf_counter() - started
+
+
 def rows_of(way: str, out: Path) -> dict[tuple[float, int], tuple[float, float]]:
     """(beta, seed) -> (best loss, seconds in training)."""
     if way != "oneclock":
@@ -125,7 +134,10 @@ def spread(values: list[float]) -> str:
 
 def main(ways: list[str], repeats: int) -> None:
     found: dict[str, list[tuple[float, dict]]] = {}
+    imports = []
+    imported()  # the first one compiles
     for repeat in range(repeats):
+        imports.append(imported())
         for way in ways:
             if repeat and way not in found:
                 continue
@@ -135,27 +147,30 @@ def main(ways: list[str], repeats: int) -> None:
             found.setdefault(way, []).append(sweep)
             trained = math.fsum(seconds for _, seconds in sweep[1].values())
             print(f"{way:12} {sweep[0]:7.1f} s, {trained / len(sweep[1]):5.2f} s of training per run", flush=True)
-    show(found)
+    show(found, imports)
 
 
-def show(found: dict[str, list[tuple[float, dict]]]) -> None:
+def show(found: dict[str, list[tuple[float, dict]]], imports: list[float]) -> None:
     """The table: wall clock, its ratio to oneclock's in the same repeat, overheads, losses."""
     first = next(iter(found))
     reference = found[first][0][1]
     several = [rows for way, sweeps in found.items() if WAYS[way] > 1 for _, rows in sweeps]  # one thread in each run
     least = math.fsum(min(rows[cell][1] for rows in several or [reference]) for cell in reference)
-    print(f"\n{'':12} {'wall clock, s':>24} {'x ' + first:>20} {'overhead, told':>22} {'overhead, least':>22}  losses")
+    print(f"\nimport of the training's code: {spread(imports)} s; overheads in seconds a run")
+    heads = ("wall clock, s", f"x {first}", "overhead, told", "beyond import", "overhead, least")
+    print(f"{'':12} " + " ".join(f"{head:>22}" for head in heads) + "  losses")
     for way, sweeps in found.items():
         walls = [wall for wall, _ in sweeps]
         ratios = [wall / ours for wall, (ours, _) in zip(walls, found[first], strict=False)]
         told = [math.fsum(seconds for _, seconds in rows.values()) for _, rows in sweeps]
-        overheads = [
-            spread([(wall * WAYS[way] - trained) / len(reference) for wall, trained in zip(walls, times, strict=True)])
-            for times in (told, [least] * len(walls))
-        ]
-        overheads[1] = overheads[1] if WAYS[way] > 1 else ""  # it trains with all threads, and so is another measure
-        same = equal(reference, sweeps[0][1])
-        print(f"{way:12} {spread(walls):>24} {spread(ratios):>20} {overheads[0]:>22} {overheads[1]:>22}  {same}")
+
+        def overhead(walls: list[float], trained: list[float], workers: int = WAYS[way]) -> str:
+            return spread([(wall * workers - time) / len(reference) for wall, time in zip(walls, trained, strict=True)])
+
+        ready = [wall - imported for wall, imported in zip(walls, imports, strict=True)]
+        least_of = overhead(walls, [least] * len(walls)) if WAYS[way] > 1 else ""  # alone it trains with all threads
+        columns = (spread(walls), spread(ratios), overhead(walls, told), overhead(ready, told), least_of)
+        print(f"{way:12} " + " ".join(f"{column:>22}" for column in columns) + f"  {equal(reference, sweeps[0][1])}")
 
 
 if __name__ == "__main__":

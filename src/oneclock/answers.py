@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from oneclock.gains import Gain, gains_near
 from oneclock.rule import (
     CALIBRATED,
     RECOMMENDED,
@@ -24,7 +25,8 @@ from oneclock.rule import (
 class Recommendation:
     """The one answer for a horizon: beta by `rule`, what it means there, the paper's beside it, and how sure it is.
 
-    `paper_beta` is None where the paper's rule has none; `sure` is a sentence.
+    `paper_beta` is None where the paper's rule has none; `sure` is a sentence; `measured` is what the recommendation
+    was found to be worth at about this length, empty where nothing was measured or another rule was asked for.
     """
 
     horizon: float
@@ -34,6 +36,7 @@ class Recommendation:
     refreshes: float
     paper_beta: float | None
     sure: str
+    measured: tuple[Gain, ...] = ()
 
 
 def recommend(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> Recommendation:
@@ -64,6 +67,7 @@ def recommend(horizon: float, rule: Rule | str | None = None, refreshes: float |
         refreshes=rate * horizon,
         paper_beta=refresh_beta(horizon) if horizon > REFRESHES else None,
         sure=_sure(horizon, chosen),
+        measured=gains_near(horizon) if chosen == RECOMMENDED else (),
     )
 
 

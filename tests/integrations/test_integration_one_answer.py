@@ -1,14 +1,26 @@
-"""Whoever gives a horizon gets the same beta: from the optimizers, the scheduler and the integrations.
+"""Whoever gives a horizon gets the same beta, from every surface there is.
 
-optax has the same table in a file of its own, since a process that has run JAX warns at every fork.
+optax runs in a process of its own, since one that has run JAX warns at every fork.
 """
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
-from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler, beta_for
+from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler, advise, beta_for, recommend
+from oneclock.cli import app
+from oneclock.horizon import Curve
 from oneclock.integrations import huggingface
 from oneclock.integrations.lightning import balanced_adamw
+from oneclock.logs.arguments import Arguments
+from oneclock.logs.read import LoggedRun
+from oneclock.rule import nearest_beta
+from oneclock.sweep.protocol import Adaptive
 
 import lightning.pytorch as pl  # isort: skip
 from transformers import TrainingArguments  # isort: skip
@@ -33,7 +45,22 @@ def in_lightning(steps, **options):
     return balanced_adamw(module, params=weights(), **options).beta
 
 
-@pytest.mark.parametrize("steps", [1, 100, 1_000, 1_200, 6_000, 20_000, 40_000, 10**6])
+STEPS = [1, 100, 1_000, 1_200, 6_000, 20_000, 40_000, 10**6]
+
+
+def typed(*words):
+    done = CliRunner().invoke(app, ["beta", *map(str, words), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)["beta"]
+
+
+def advised(steps, **options):
+    """By a log that was useful to its very end."""
+    curve = Curve([steps / 2, steps], [2.0, 1.0])
+    return advise(LoggedRun("a", curve, Arguments(max_steps=steps)), budget=steps, **options).beta
+
+
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize(
     "options", [{}, {"rule": "power:0.05,0.2"}, {"refreshes": 0.5}, {"rule": "recommended"}], ids=str
 )
@@ -46,7 +73,37 @@ def test_one_answer(tmp_path, steps, options):
         scheduler.get_last_beta(),
         in_a_trainer(tmp_path, steps, **options),
         in_lightning(steps, **options),
+        advised(steps, **options),
+        recommend(steps, **options).beta,
+        typed(steps, *(word for name, value in options.items() for word in (f"--{name}", value))),
     } == {answer}
+
+
+def test_optax_has_the_same_answer():
+    script = f"""
+import json
+from oneclock.integrations.optax import balanced_adamw
+import jax.numpy as jnp
+betas = []
+for steps in {STEPS}:
+    optimizer = balanced_adamw(1.0, horizon=steps)
+    _, state = optimizer.update(jnp.ones(1), optimizer.init(jnp.ones(1)), jnp.ones(1))
+    betas.append(1 - float(state[0].mu[0]))
+print(json.dumps(betas))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == pytest.approx([beta_for(steps) for steps in STEPS], abs=1e-6)
+
+
+def test_an_adaptive_sweep_starts_at_the_answer():
+    assert [Adaptive().start(steps) for steps in STEPS] == [nearest_beta(beta_for(steps)) for steps in STEPS]
+
+
+def test_the_answer_has_no_cliff_and_rises_with_the_horizon():
+    memories = [1 / (1 - beta_for(round(10 ** (place / 50)))) for place in range(301)]
+    steps = [later / earlier for earlier, later in pairwise(memories)]
+    assert min(steps) >= 1
+    assert max(steps) < 1.1  # the horizon itself grows by 1.047 from one to the next, and is rounded
 
 
 def test_the_answer_itself():

@@ -9,6 +9,7 @@ import typer
 
 from oneclock import answers, rule
 from oneclock.cli.numbers import count
+from oneclock.gains import Gain, percent
 from oneclock.steps import planned_steps
 
 
@@ -84,10 +85,27 @@ def _in_words(answer: answers.Recommendation) -> str:
             f"memory       {answer.memory_horizon:,.4g} steps, refreshed {answer.refreshes:,.4g} times in {steps}",
             f"how sure     {answer.sure}",
             f"the paper's  {'the same' if same else f'{paper} (--rule paper)'}",
+            *_measured(answer.measured),
             "",
             f"BalancedAdamW(model.parameters(), lr=..., {typed})",
         ]
     )
+
+
+def _measured(gains: tuple[Gain, ...]) -> list[str]:
+    """What the answer was worth at about this length, against the best tied beta, and the usual pair beside it."""
+    if not gains:
+        return []
+    head = f"measured     at {gains[0].steps:,} steps, all rates tuned: the loss above that of the best tied beta"
+    width = max(len(gain.task) for gain in gains)
+    return [
+        head,
+        *(
+            f"  {gain.task:<{width}}  recommended {percent(gain.gap, gain.gap_interval)}, "
+            f"(0.9, 0.999) {percent(gain.usual, gain.usual_interval)}"
+            for gain in gains
+        ),
+    ]
 
 
 def _digits(beta: float) -> str:

@@ -1,0 +1,87 @@
+"""Rules of others, which ask for more than a horizon: a rule here takes a training. Pure Python, no torch.
+
+They stand beside ours for comparison (`benchmarks/rules_of_others.py`); no surface uses one unless it is named.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from oneclock.rule import Rule, positive
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is known of a training before it starts: useful optimizer steps, and samples and tokens in one of them.
+
+    >>> Training(steps=20_000, batch=480, tokens=480 * 1024).tokens
+    491520
+    """
+
+    steps: float
+    batch: float | None = None
+    tokens: float | None = None
+    parameters: float | None = None
+
+
+class TrainingRule(Protocol):
+    """A way to choose beta from a training; ValueError where what it asks for is not known."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, training: Training) -> float: ...
+
+
+@dataclass(frozen=True)
+class BySteps:
+    """A rule of ours, which looks at the steps alone.
+
+    >>> from oneclock.rule import Refresh
+    >>> BySteps(Refresh())(Training(steps=20_000))
+    0.95
+    """
+
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        return self.rule.name
+
+    def __call__(self, training: Training) -> float:
+        return self.rule(training.steps)
+
+
+@dataclass(frozen=True)
+class HalfLife:
+    """A gradient counts half after so many tokens, whatever the batch (arXiv 2507.07101, there for beta2 alone).
+
+    >>> round(HalfLife(10e6)(Training(steps=20_000, tokens=491_520)), 4)
+    0.9665
+    """
+
+    half_life: float
+
+    def __post_init__(self) -> None:
+        positive(self.half_life, "half_life")
+
+    @property
+    def name(self) -> str:
+        return f"Half-life {self.half_life:.3g} tokens"
+
+    def __call__(self, training: Training) -> float:
+        if training.tokens is None:
+            raise ValueError(f"{self.name} asks for the tokens in one optimizer step")
+        return math.exp2(-positive(training.tokens, "tokens") / self.half_life)
+
+
+def half_lives(low: float = 1e2, high: float = 1e9, per_decade: int = 8) -> tuple[HalfLife, ...]:
+    """Candidates to calibrate among, evenly spaced by their logarithm.
+
+    >>> [rule.name for rule in half_lives(1e3, 1e5, per_decade=1)]
+    ['Half-life 1e+03 tokens', 'Half-life 1e+04 tokens', 'Half-life 1e+05 tokens']
+    """
+    count = round(per_decade * math.log10(high / low))
+    return tuple(HalfLife(low * 10 ** (place / per_decade)) for place in range(count + 1))
