@@ -1,20 +1,24 @@
-"""Full against compact state on laptop-sized twins at their tuned rates: paired differences of the validation loss.
+"""Full against compact state on the joint study's tasks at tuned rates: paired differences of the validation loss.
 
-    python benchmarks/compact_quality.py RESULTS.jsonl [--twins gpt2-bible resnet-digits vit-digits] [--steps 2000]
+    python benchmarks/compact_quality.py RESULTS.jsonl [--tasks joint-llama-1000 ..] [--states full compact torchao ..]
 
-Every cell is twin x beta x seed x state, the same batches and the same start for both states of a pair. A finished run
-is one line of the results file, and a second call goes on with what is missing; stop it whenever you like. With the
-defaults about half an hour on one quiet core. At the end, for every twin and beta: the mean over seeds of
-log(loss of compact / loss of full) in per cent, its 95 % interval (Student's t over the pairs), and beside it the
-spread of full state from seed to seed, which is what a difference has to be compared with.
+Every cell is task x beta x seed x state, the same batches and the same start for all states. A finished run is one line
+of the results file, and a second call goes on with what is missing; stop it whenever you like. With the defaults about
+half an hour on one quiet core. At the end, for every task, beta and state: the mean over seeds of
+log(its loss / loss of full) in per cent, its 95 % interval (Student's t over the pairs), and beside it the spread of
+full state from seed to seed, which is what a difference has to be compared with.
 
-The loop is its own, thirty lines, so that nothing but the state differs: the twin's model, task, rate, schedule, decay
-and clipping, the loss of the last weights on the validation batches.
+The 8-bit AdamWs of torchao and bitsandbytes take part with `--states` where they are installed; they are no
+dependencies of ours. They scale blocks of 256, and keep small tensors in full precision.
+
+The loop is its own, so that nothing but the state differs: the model, data, rate, schedule, decay and clipping of the
+task, and the loss of the last weights on its validation batches.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import statistics
@@ -33,6 +37,19 @@ from oneclock.training.schedule import learning_rate
 BETAS = (0.68377, 0.82217, 0.9, 0.96838, 0.99)
 SEEDS = (1, 2, 3)
 STATES = ("full", "compact")
+TASKS = ("joint-llama-1000", "joint-gpt2-1000", "joint-vit-1000")
+
+
+def optimizer_of(experiment: Experiment, model: torch.nn.Module, beta: float, state: str) -> torch.optim.Optimizer:
+    settings = experiment.optimizer
+    params = decay_groups(model, settings.weight_decay) if settings.decay == "weights" else model.parameters()
+    options = {"lr": settings.lr, "weight_decay": settings.weight_decay}
+    if state in STATES:
+        make = {"adam": BalancedAdam, "adamw": BalancedAdamW}[settings.name]
+        return make(params, beta=beta, state=state, **options)
+    assert settings.name == "adamw", "the 8-bit optimizers take part as AdamW"
+    library = importlib.import_module({"torchao": "torchao.optim", "bitsandbytes": "bitsandbytes.optim"}[state])
+    return library.AdamW8bit(params, betas=(beta, beta), **options)
 
 
 def train(experiment: Experiment, task: Task, beta: float, seed: int, state: str, steps: int) -> float:
@@ -40,9 +57,7 @@ def train(experiment: Experiment, task: Task, beta: float, seed: int, state: str
     torch.manual_seed(seed)
     model = models.build(experiment.model).train()
     settings = experiment.optimizer
-    make = {"adam": BalancedAdam, "adamw": BalancedAdamW}[settings.name]
-    params = decay_groups(model, settings.weight_decay) if settings.decay == "weights" else model.parameters()
-    optimizer = make(params, lr=settings.lr, beta=beta, weight_decay=settings.weight_decay, state=state)
+    optimizer = optimizer_of(experiment, model, beta, state)
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(experiment.schedule, settings.lr, steps, step)
@@ -63,21 +78,21 @@ def validation_loss(model: torch.nn.Module, task: Task) -> float:
     return sum(w * loss for w, loss in zip(weights, losses, strict=True)) / sum(weights)
 
 
-def run_all(results: Path, twins: list[str], betas: list[float], seeds: list[int], steps: int) -> None:
-    """Every cell that is not in the results yet, the two states of a pair one after the other."""
+def run_all(results: Path, tasks: list[str], betas: list[float], seeds: list[int], states: list[str]) -> None:
+    """Every cell that is not in the results yet, the states of a pair one after the other."""
     done = {key_of(line) for line in read(results)}
-    for twin in twins:
-        experiment = find(twin)
+    for name in tasks:
+        experiment = find(name)
         task = data.load(experiment)
-        for beta, seed, state in product(betas, seeds, STATES):
-            cell = {"twin": twin, "steps": steps, "beta": beta, "seed": seed, "state": state}
+        for beta, seed, state in product(betas, seeds, states):
+            cell = {"task": name, "beta": beta, "seed": seed, "state": state}
             if key_of(cell) in done:
                 continue
             start = time.perf_counter()
-            loss = train(experiment, task, beta, seed, state, steps)
+            loss = train(experiment, task, beta, seed, state, experiment.budget)
             with results.open("a") as file:
                 file.write(json.dumps({**cell, "loss": loss, "seconds": round(time.perf_counter() - start, 1)}) + "\n")
-            print(f"{twin} beta {beta} seed {seed} {state}: {loss:.5f}", flush=True)
+            print(f"{name} beta {beta} seed {seed} {state}: {loss:.5f}", flush=True)
 
 
 def read(results: Path) -> list[dict[str, object]]:
@@ -87,39 +102,42 @@ def read(results: Path) -> list[dict[str, object]]:
 
 
 def key_of(cell: dict[str, object]) -> tuple[object, ...]:
-    return tuple(cell[name] for name in ("twin", "steps", "beta", "seed", "state"))
+    return tuple(cell[name] for name in ("task", "beta", "seed", "state"))
 
 
 def summarise(lines: list[dict[str, object]]) -> None:
-    """One row for every twin and beta with at least two whole pairs."""
+    """One row for every task, beta and state that has at least two whole pairs with full state."""
     losses = {key_of(line): float(line["loss"]) for line in lines}  # type: ignore[arg-type]
-    print(f"{'twin':<22}{'beta':>8}{'pairs':>6}{'compact - full, %':>20}{'95 % interval':>20}{'seed spread, %':>16}")
-    for twin, steps, beta in sorted({key[:3] for key in losses}, key=str):
+    heads = ("task", "beta", "state", "pairs", "to full, %", "95 % interval", "seed spread, %")
+    print("".join(f"{head:>18}" for head in heads))
+    for task, beta, state in sorted({(key[0], key[1], key[3]) for key in losses if key[3] != "full"}, key=str):
+        seeds = [key[2] for key in losses if (key[0], key[1], key[3]) == (task, beta, state)]
         pairs = [
-            (loss, losses[twin, steps, beta, key[3], "compact"])
-            for key, loss in losses.items()
-            if key[:3] == (twin, steps, beta) and key[4] == "full" and (*key[:4], "compact") in losses
+            (losses[full], losses[task, beta, seed, state])
+            for seed in seeds
+            if (full := (task, beta, seed, "full")) in losses
         ]
         if len(pairs) < 2:
             continue
-        differences = [100 * math.log(compact / full) for full, compact in pairs]
+        differences = [100 * math.log(other / full) for full, other in pairs]
         spread = 100 * statistics.stdev(math.log(full) for full, _ in pairs)
         middle = statistics.mean(differences)
         half = stats.t.ppf(0.975, len(pairs) - 1) * statistics.stdev(differences) / math.sqrt(len(pairs))
         interval = f"[{middle - half:.2f}, {middle + half:.2f}]"
-        print(f"{twin:<22}{beta:>8}{len(pairs):>6}{middle:>20.2f}{interval:>20}{spread:>16.2f}")
+        cells = (task, beta, state, len(pairs), f"{middle:.2f}", interval, f"{spread:.2f}")
+        print("".join(f"{cell:>18}" for cell in cells))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path)
-    parser.add_argument("--twins", nargs="+", default=["gpt2-bible", "resnet-digits", "vit-digits"])
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS))
     parser.add_argument("--betas", nargs="+", type=float, default=list(BETAS))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--states", nargs="+", default=list(STATES), choices=[*STATES, "torchao", "bitsandbytes"])
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    run_all(asked.results, asked.twins, asked.betas, asked.seeds, asked.steps)
+    run_all(asked.results, asked.tasks, asked.betas, asked.seeds, asked.states)
     summarise(read(asked.results))
 
 

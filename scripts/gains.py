@@ -1,6 +1,6 @@
-"""What the recommendation is worth, from the joint study: `src/oneclock/gains.csv`, and the README's table of it.
+"""What the recommendation is worth, from the joint study: `src/oneclock/gains.csv`, and the table of it in two pages.
 
-    python scripts/gains.py [STUDY]      writes the file, prints the table
+    python scripts/gains.py [STUDY]
 
 Only experiments whose sweep is complete are taken: those that have nothing left to run, and their arms.
 """
@@ -21,7 +21,9 @@ from oneclock.sweep.studies import joint_study
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDIES = (ROOT / "studies" / "joint", ROOT / "studies" / "unfinished" / "joint")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "which-beta.md")
 TASKS = {"llama": "Llama, text", "gpt2": "GPT-2, code", "vit": "ViT, images"}
+HEAD = "| steps | task | best tied beta | recommended | costs | (0.9, 0.999) costs |"
 FIELDS = (
     *("task", "steps", "held_out", "best_beta", "beta", "gap", "gap_low", "gap_high"),
     *("usual", "usual_low", "usual_high"),
@@ -68,8 +70,7 @@ def text(study: Path) -> str:
 
 def table() -> str:
     """What the file says, in Markdown."""
-    head = "| steps | task | best tied beta | recommended | costs | (0.9, 0.999) costs |"
-    return "\n".join([head, "| --- " * 6 + "|", *map(_line, gains())])
+    return "\n".join([HEAD, "| --- " * 6 + "|", *map(_line, gains())])
 
 
 def _line(gain: Gain) -> str:
@@ -81,6 +82,13 @@ def _line(gain: Gain) -> str:
     return f"| {gain.steps:,} | {task} | {gain.best_beta:.3g} | {gain.beta:.3g} | {ours} | {usual} |"
 
 
+def place(page: Path) -> None:
+    """Put the table where the page has the last one."""
+    before, rest = page.read_text().split(HEAD)
+    _, blank, after = rest.partition("\n\n")
+    page.write_text(before + table() + blank + after)
+
+
 def default_study() -> Path:
     return next(study for study in STUDIES if study.exists())
 
@@ -88,4 +96,5 @@ def default_study() -> Path:
 if __name__ == "__main__":
     study = Path(sys.argv[1]) if len(sys.argv) > 1 else default_study()
     (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(study))
-    print(table())
+    for page in PAGES:
+        place(page)

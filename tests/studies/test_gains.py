@@ -1,0 +1,54 @@
+"""What the recommendation is worth, as `oneclock beta` and the README say it, is what the records say."""
+
+import importlib.util
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oneclock.cli import app
+from oneclock.gains import gains, gains_near
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def made():
+    spec = importlib.util.spec_from_file_location("gains_script", ROOT / "scripts" / "gains.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_file_is_what_the_records_say(made):
+    assert made.text(made.default_study()) == resources.files("oneclock").joinpath("gains.csv").read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md"])
+def test_the_table_of_a_page_is_the_file(made, page):
+    assert made.table() in (ROOT / page).read_text()
+
+
+def test_the_command_shows_what_was_measured_at_about_that_length():
+    done = CliRunner().invoke(app, ["beta", "300"])
+    for gain in gains_near(300):
+        assert gain.task in done.output
+        assert f"{100 * gain.usual:.1f} %" in done.output
+    found = json.loads(CliRunner().invoke(app, ["beta", "300", "--json"]).output)["measured"]
+    assert [row["task"] for row in found] == [gain.task for gain in gains_near(300)]
+
+
+def test_nothing_is_shown_far_from_what_was_measured_or_for_another_rule():
+    assert gains_near(5) == ()
+    assert "measured" not in CliRunner().invoke(app, ["beta", "5"]).output
+    assert "measured" not in CliRunner().invoke(app, ["beta", "300", "--rule", "fixed:0.9"]).output
+
+
+def test_gaps_are_shares_and_intervals_hold_them():
+    for gain in gains():
+        assert gain.gap >= 0
+        for value, interval in ((gain.gap, gain.gap_interval), (gain.usual, gain.usual_interval)):
+            assert -0.5 < value < 0.5
+            assert interval is None or interval[0] <= interval[1]
