@@ -1,0 +1,154 @@
+"""The recommendation, picked from the joint study by the rule that docs/joint.md wrote down before its first run.
+
+    python scripts/choose.py [STUDY]
+
+Prints, for every candidate: whether it has a beta for every horizon, how it does on the paper's own losses against the
+paper's rule, its gaps on the part that chooses and on the part that only tests; then what the rule picks, and what the
+test part says of that. Experiments whose sweep is not complete are left out, and named.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gains import STUDIES
+
+from oneclock.analysis.analyse import ground_of
+from oneclock.analysis.arena import Ground, compare
+from oneclock.analysis.horizons import horizons_of
+from oneclock.analysis.values import Comparison, RuleRow
+from oneclock.paper.published import losses_study
+from oneclock.rule import CALIBRATED, Bent, Power, Refresh, Rule, refresh_beta, rule_from
+from oneclock.study.best import at_best_rates
+from oneclock.study.sweeps import Sweep
+from oneclock.study.table import read
+from oneclock.sweep.studies import joint_study
+
+CANDIDATES = {
+    "paper": "paper",
+    "300": "refresh:300",
+    "fixed 0.9": "power:0.1,0",
+    "fixed 0.944": "power:0.05623,0",
+    "power": "power:0.0443,0.625",
+    "root": "bent:20000,0.5",
+    "joined": "bent:6000,0.2",
+    "flat": "bent:6000,0",
+}
+"""A fixed beta as a power of zero: like every other rule it then counts at the swept beta nearest to its own."""
+
+HORIZONS = tuple(round(10 ** (place / 10)) for place in range(61))
+
+
+def ground(sweeps: Sequence[Sweep]) -> Ground:
+    """Every beta at its own best rate, and the horizon that the rules see: T_ES, or the budget of a whole run."""
+    tuned = [at_best_rates(sweep) for sweep in sweeps]
+    return ground_of(tuned, [horizons_of(sweep) for sweep in tuned])
+
+
+def complete(study: Path) -> tuple[list[Sweep], list[str]]:
+    """The sweeps that have nothing left to run, and the names of the others."""
+    plan = joint_study(study)
+    done = {target.name for target in plan.targets if not plan.step(target).at_most}
+    return [sweep for sweep in read(study).sweeps if sweep.name in done], [
+        target.name for target in plan.targets if target.name not in done
+    ]
+
+
+def everywhere(rule: Rule) -> bool:
+    """Whether it has a beta for every horizon from one step on."""
+    try:
+        return all(0 <= rule(horizon) < 1 for horizon in HORIZONS)
+    except ValueError:
+        return False
+
+
+def departure(rule: Rule) -> float:
+    """The largest departure from the paper's rule within its evidence, as |log of the memories' ratio|."""
+    low, high = CALIBRATED
+    inside = [low * (high / low) ** (place / 50) for place in range(51)]
+    return max(abs(math.log((1 - rule(horizon)) / (1 - refresh_beta(horizon)))) for horizon in inside)
+
+
+def numbers_in(rule: Rule) -> int:
+    """How many numbers it takes beside the paper's 1000: with an exponent of zero there is one."""
+    if isinstance(rule, Bent | Power):
+        return 1 if rule.alpha == 0 else 2
+    return 0 if rule == Refresh() else 1
+
+
+def not_worse(found: Sequence[Comparison]) -> bool:
+    """Whether the differences in mean and largest gap hold zero or lie below it."""
+    return all(
+        one.interval is None or one.interval.lower <= 0 or one.difference <= 0
+        for one in found
+        if one.figure in ("mean", "max")
+    )
+
+
+def words(row: RuleRow, split: str) -> str:
+    risk = getattr(row, split)
+    if risk is None:
+        return "none"
+    part = "" if risk.answered == risk.experiments else f" ({risk.answered} of {risk.experiments})"
+    return f"{100 * risk.mean.value:.2f}, {100 * risk.max.value:.2f}{part}"
+
+
+def told(one: Comparison) -> str:
+    span = "" if one.interval is None else f" ({100 * one.interval.lower:.2f} to {100 * one.interval.upper:.2f})"
+    return f"{100 * one.difference:+.2f} %{span}" + (", told apart" if one.told_apart else "")
+
+
+def mean_difference(where: Ground, one: Rule, two: Rule, split: str) -> Comparison | None:
+    found = compare(where, where.row(one), where.row(two), split)
+    return next((row for row in found if row.figure == "mean"), None)
+
+
+def choose(study: Ground, paper: Ground) -> list[str]:
+    """The names that the written rule leaves, the chosen one first."""
+    rules = {name: rule_from(text) for name, text in CANDIDATES.items()}
+    allowed = [
+        name
+        for name, rule in rules.items()
+        if everywhere(rule) and not_worse(compare(paper, paper.row(rule), paper.row(Refresh()), "all"))
+    ]
+    means = {name: study.row(rules[name]).development for name in allowed}
+    ranked = sorted((name for name in allowed if means[name]), key=lambda name: means[name].mean.value)  # type: ignore[union-attr]
+    first = ranked[0]
+    equal = [first]
+    for name in ranked[1:]:
+        difference = mean_difference(study, rules[name], rules[first], "development")
+        if difference is None or not difference.told_apart:
+            equal.append(name)
+    return sorted(equal, key=lambda name: (round(departure(rules[name]), 9), numbers_in(rules[name]), name != first))
+
+
+def main(path: Path) -> None:
+    sweeps, missing = complete(path)
+    study, paper = ground(sweeps), ground(losses_study().sweeps)
+    print(f"complete: {', '.join(sweep.name for sweep in sweeps)}")
+    print(f"left out: {', '.join(missing) or 'nothing'}\n")
+    heads = ("every length", "paper's losses", "against the paper's rule, mean; largest", "chooses", "tests")
+    print(f"{'':<12}{heads[0]:>13}{heads[1]:>16}{heads[2]:>58}{heads[3]:>22}{heads[4]:>22}   (mean, largest gap in %)")
+    for name, text in CANDIDATES.items():
+        rule = rule_from(text)
+        against = compare(paper, paper.row(rule), paper.row(Refresh()), "all")
+        beside = "; ".join(told(one) for one in against if one.figure in ("mean", "max"))
+        columns = (words(paper.row(rule), "all"), beside, words(study.row(rule), "development"))
+        print(
+            f"{name:<12}{'yes' if everywhere(rule) else 'no':>13}{columns[0]:>16}{columns[1]:>58}{columns[2]:>22}"
+            f"{words(study.row(rule), 'heldout'):>22}"
+        )
+    left = choose(study, paper)
+    chosen = rule_from(CANDIDATES[left[0]])
+    print(f"\nnot told apart on the part that chooses: {', '.join(left)}\npicked: {left[0]} ({CANDIDATES[left[0]]})")
+    for name, text in CANDIDATES.items():
+        one = mean_difference(study, rule_from(text), chosen, "heldout") if name != left[0] else None
+        if one is not None:
+            print(f"on the test part, {name} against it: {told(one)}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else next(study for study in STUDIES if study.exists()))
