@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from oneclock.answers import choose, recommend
     from oneclock.horizon import Curve, early_stop, effective_horizon
     from oneclock.logs import read_log
-    from oneclock.optim import BalancedAdam, BalancedAdamW, RefreshScheduler, decay_groups
+    from oneclock.optim import BalancedAdam, BalancedAdamW, MemoryProbe, RefreshScheduler, decay_groups
     from oneclock.report.brief import in_words
     from oneclock.report.folder import write_report
     from oneclock.rule import (
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 _HOME = {
     **dict.fromkeys(["beta_for", "memory_horizon", "refresh_count", "refresh_beta"], "oneclock.rule"),
     **dict.fromkeys(["nearest_beta", "stability_interval", "GRID"], "oneclock.rule"),
-    **dict.fromkeys(["BalancedAdamW", "BalancedAdam", "RefreshScheduler", "decay_groups"], "oneclock.optim"),
+    **dict.fromkeys(["BalancedAdamW", "BalancedAdam", "decay_groups"], "oneclock.optim"),
+    **dict.fromkeys(["RefreshScheduler", "MemoryProbe"], "oneclock.optim"),
     **dict.fromkeys(["Curve", "early_stop", "effective_horizon"], "oneclock.horizon"),
     **dict.fromkeys(["steps_from_tokens", "steps_from_epochs"], "oneclock.steps"),
     **dict.fromkeys(["recommend", "choose"], "oneclock.answers"),
@@ -54,6 +55,7 @@ __all__ = [
     "BalancedAdam",
     "BalancedAdamW",
     "Curve",
+    "MemoryProbe",
     "RefreshScheduler",
     "Study",
     "advise",

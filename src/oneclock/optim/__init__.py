@@ -1,7 +1,8 @@
-"""Balanced Adam for PyTorch: thin subclasses of torch's optimizers, and the usual weight-decay groups."""
+"""Balanced Adam for PyTorch: thin subclasses of torch's optimizers, weight-decay groups, a scheduler and a probe."""
 
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
 from oneclock.optim.groups import decay_groups
+from oneclock.optim.probe import MemoryProbe
 from oneclock.optim.scheduler import RefreshScheduler
 
-__all__ = ["BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"]
+__all__ = ["BalancedAdam", "BalancedAdamW", "MemoryProbe", "RefreshScheduler", "decay_groups"]
