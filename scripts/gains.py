@@ -15,7 +15,7 @@ from pathlib import Path
 from oneclock.analysis import analyse
 from oneclock.analysis.values import ExperimentResult
 from oneclock.experiments import JOINT
-from oneclock.gains import Gain, gains, percent
+from oneclock.gains import Gain, gains, in_percent
 from oneclock.study.best import Interval
 from oneclock.sweep.studies import joint_study
 
@@ -74,11 +74,11 @@ def table() -> str:
 
 
 def _line(gain: Gain) -> str:
-    usual = percent(gain.usual, gain.usual_interval)
+    usual = in_percent(gain.usual, gain.usual_interval)
     if gain.usual_interval is not None and gain.usual_interval[0] > 0:
         usual = f"**{usual}**"
     task = gain.task + (", test only" if gain.held_out else "")
-    ours = percent(gain.gap, gain.gap_interval)
+    ours = in_percent(gain.gap, gain.gap_interval)
     return f"| {gain.steps:,} | {task} | {gain.best_beta:.3g} | {gain.beta:.3g} | {ours} | {usual} |"
 
 

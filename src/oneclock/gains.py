@@ -57,10 +57,10 @@ def gains_near(horizon: float) -> tuple[Gain, ...]:
     return tuple(gain for gain in gains() if gain.steps == nearest and distances[nearest] <= math.log(NEAR))
 
 
-def percent(share: float, interval: tuple[float, float] | None) -> str:
+def in_percent(share: float, interval: tuple[float, float] | None) -> str:
     """A gap in per cent, with its interval.
 
-    >>> percent(0.0123, (0.0, 0.021)), percent(-0.004, None)
+    >>> in_percent(0.0123, (0.0, 0.021)), in_percent(-0.004, None)
     ('1.2 % (0.0 to 2.1)', '-0.4 %')
     """
     beside = "" if interval is None else f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})"

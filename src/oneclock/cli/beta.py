@@ -9,7 +9,7 @@ import typer
 
 from oneclock import answers, rule
 from oneclock.cli.numbers import count
-from oneclock.gains import Gain, percent
+from oneclock.gains import Gain, in_percent
 from oneclock.steps import planned_steps
 
 
@@ -101,8 +101,8 @@ def _measured(gains: tuple[Gain, ...]) -> list[str]:
     return [
         head,
         *(
-            f"  {gain.task:<{width}}  recommended {percent(gain.gap, gain.gap_interval)}, "
-            f"(0.9, 0.999) {percent(gain.usual, gain.usual_interval)}"
+            f"  {gain.task:<{width}}  recommended {in_percent(gain.gap, gain.gap_interval)}, "
+            f"(0.9, 0.999) {in_percent(gain.usual, gain.usual_interval)}"
             for gain in gains
         ),
     ]
