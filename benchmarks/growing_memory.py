@@ -3,7 +3,7 @@
     python benchmarks/growing_memory.py RESULTS.jsonl [--tasks joint-llama-1000 joint-vit-1000]
 
 Every arm runs three learning rates with the first seed; its best rate gets the other two. A finished run is one line of
-the results file, and a second call goes on with what is missing. Printed: each arm's mean loss at its best rate, and its
+the results file; a second call goes on with what is missing. Printed: each arm's mean loss at its best rate, and its
 difference to the best constant beta over the same seeds, in pairs.
 """
 
