@@ -52,6 +52,14 @@ def optimizer_of(experiment: Experiment, model: torch.nn.Module, beta: float, st
     return library.AdamW8bit(params, betas=(beta, beta), **options)
 
 
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], torch.Tensor):  # torchao compiles its step, and keeps the rate in a tensor
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
 def train(experiment: Experiment, task: Task, beta: float, seed: int, state: str, steps: int) -> float:
     """The validation loss after `steps` steps."""
     torch.manual_seed(seed)
@@ -59,8 +67,7 @@ def train(experiment: Experiment, task: Task, beta: float, seed: int, state: str
     settings = experiment.optimizer
     optimizer = optimizer_of(experiment, model, beta, state)
     for step in range(steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(experiment.schedule, settings.lr, steps, step)
+        set_rate(optimizer, learning_rate(experiment.schedule, settings.lr, steps, step))
         optimizer.zero_grad()
         for micro in range(experiment.accumulate):
             (task.loss(model, task.batch(seed, step, micro), training=True) / experiment.accumulate).backward()
