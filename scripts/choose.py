@@ -14,18 +14,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gains import STUDIES
+from gains import complete, default_study
 
 from oneclock.analysis.analyse import ground_of
 from oneclock.analysis.arena import Ground, compare
 from oneclock.analysis.horizons import horizons_of
 from oneclock.analysis.values import Comparison, RuleRow
+from oneclock.experiments import JOINT
 from oneclock.paper.published import losses_study
 from oneclock.rule import CALIBRATED, Bent, Power, Refresh, Rule, refresh_beta, rule_from
 from oneclock.study.best import at_best_rates
 from oneclock.study.sweeps import Sweep
-from oneclock.study.table import read
-from oneclock.sweep.studies import joint_study
 
 CANDIDATES = {
     "paper": "paper",
@@ -46,15 +45,6 @@ def ground(sweeps: Sequence[Sweep]) -> Ground:
     """Every beta at its own best rate, and the horizon that the rules see: T_ES, or the budget of a whole run."""
     tuned = [at_best_rates(sweep) for sweep in sweeps]
     return ground_of(tuned, [horizons_of(sweep) for sweep in tuned])
-
-
-def complete(study: Path) -> tuple[list[Sweep], list[str]]:
-    """The sweeps that have nothing left to run, and the names of the others."""
-    plan = joint_study(study)
-    done = {target.name for target in plan.targets if not plan.step(target).at_most}
-    return [sweep for sweep in read(study).sweeps if sweep.name in done], [
-        target.name for target in plan.targets if target.name not in done
-    ]
 
 
 def everywhere(rule: Rule) -> bool:
@@ -126,7 +116,8 @@ def choose(study: Ground, paper: Ground) -> list[str]:
 
 
 def main(path: Path) -> None:
-    sweeps, missing = complete(path)
+    sweeps = complete(path)
+    missing = [one.name for one in JOINT if one.name not in {sweep.name for sweep in sweeps}]
     study, paper = ground(sweeps), ground(losses_study().sweeps)
     print(f"complete: {', '.join(sweep.name for sweep in sweeps)}")
     print(f"left out: {', '.join(missing) or 'nothing'}\n")
@@ -151,4 +142,4 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else next(study for study in STUDIES if study.exists()))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else default_study())

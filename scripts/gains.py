@@ -1,4 +1,4 @@
-"""What the recommendation is worth, from the joint study: `src/oneclock/gains.csv`, and the table of it in two pages.
+"""What the joint study measured, wherever it is told: `src/oneclock/gains.csv`, and tables in the README and the docs.
 
     python scripts/gains.py [STUDY]
 
@@ -13,16 +13,19 @@ import sys
 from pathlib import Path
 
 from oneclock.analysis import analyse
-from oneclock.analysis.values import ExperimentResult
-from oneclock.experiments import JOINT
+from oneclock.analysis.values import Analysis, ExperimentResult
+from oneclock.experiments import find
 from oneclock.gains import Gain, gains, in_percent
 from oneclock.study.best import Interval
+from oneclock.study.sweeps import Sweep, Sweeps
+from oneclock.study.table import read
 from oneclock.sweep.studies import joint_study
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDIES = (ROOT / "studies" / "joint", ROOT / "studies" / "unfinished" / "joint")
 PAGES = (ROOT / "README.md", ROOT / "docs" / "which-beta.md")
 TASKS = {"llama": "Llama, text", "gpt2": "GPT-2, code", "vit": "ViT, images"}
+JOINT_HEAD = "| task, steps | best beta | fitted | fitted rate | (0.9, 0.999) | (0.9, 0.95) |"
 HEAD = "| steps | task | best tied beta | recommended | costs | (0.9, 0.999) costs |"
 FIELDS = (
     *("task", "steps", "held_out", "best_beta", "beta", "gap", "gap_low", "gap_high"),
@@ -30,17 +33,21 @@ FIELDS = (
 )
 
 
-def complete(study: Path) -> list[str]:
-    """The experiments of the study that have nothing left to run, the series over batches aside."""
+def complete(study: Path) -> list[Sweep]:
+    """The sweeps that have nothing left to run, by length, in the order of the study."""
     plan = joint_study(study)
-    named = {one.name for one in JOINT if "-b" not in one.name}
-    return [target.name for target in plan.targets if target.name in named and not plan.step(target).at_most]
+    done = [target.name for target in plan.targets if not plan.step(target).at_most]
+    found = {sweep.name: sweep for sweep in read(study).sweeps}
+    return sorted((found[name] for name in done), key=lambda sweep: sweep.budget or 0)
 
 
-def rows(study: Path) -> list[dict[str, str]]:
-    done = complete(study)
-    found = [one for one in analyse(study).experiments if one.name in done]
-    return [_row(one) for one in sorted(found, key=lambda one: (one.budget or 0, done.index(one.name)))]
+def results(study: Path) -> Analysis:
+    return analyse(Sweeps(tuple(complete(study))))
+
+
+def rows(analysis: Analysis) -> list[dict[str, str]]:
+    """One for each task and length; the series over batches asks another question."""
+    return [_row(one) for one in analysis.experiments if "-b" not in one.name]
 
 
 def _row(result: ExperimentResult) -> dict[str, str]:
@@ -59,12 +66,12 @@ def _digits(gap: float, interval: Interval | None) -> tuple[str, str, str]:
     return f"{gap:.5f}", *(("", "") if interval is None else (f"{interval.lower:.5f}", f"{interval.upper:.5f}"))
 
 
-def text(study: Path) -> str:
+def text(analysis: Analysis) -> str:
     """The file, as text."""
     out = io.StringIO()
     writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows(study))
+    writer.writerows(rows(analysis))
     return out.getvalue()
 
 
@@ -74,19 +81,51 @@ def table() -> str:
 
 
 def _line(gain: Gain) -> str:
-    usual = in_percent(gain.usual, gain.usual_interval)
-    if gain.usual_interval is not None and gain.usual_interval[0] > 0:
-        usual = f"**{usual}**"
     task = gain.task + (", test only" if gain.held_out else "")
     ours = in_percent(gain.gap, gain.gap_interval)
+    usual = _bold(in_percent(gain.usual, gain.usual_interval), gain.usual_interval)
     return f"| {gain.steps:,} | {task} | {gain.best_beta:.3g} | {gain.beta:.3g} | {ours} | {usual} |"
 
 
-def place(page: Path) -> None:
-    """Put the table where the page has the last one."""
-    before, rest = page.read_text().split(HEAD)
+def _bold(words: str, interval: tuple[float, float] | None) -> str:
+    """Bold where the interval leaves out zero, whichever side it lies on."""
+    return f"**{words}**" if interval is not None and (interval[0] > 0 or interval[1] < 0) else words
+
+
+def joint_table(analysis: Analysis) -> str:
+    """All that was measured, in Markdown: the best beta, the bowl's lowest point, and the pairs."""
+    return "\n".join([JOINT_HEAD, "| --- " * 6 + "|", *map(_joint_line, analysis.experiments)])
+
+
+def _joint_line(result: ExperimentResult) -> str:
+    title = find(result.name).title.split(" on ")[0] + f", {result.budget:,.0f}"
+    batch = find(result.name).batch_size
+    title += f", batch {batch}" if "-b" in result.name else ""
+    title += " (test only)" if result.split == "heldout" else ""
+    surface = result.surface
+    assert surface is not None
+    fitted = _span(surface.beta, surface.beta_interval, ".3f") if surface.beta_inside else "at an end"
+    rate = _span(surface.rate, surface.rate_interval, ".4f") if surface.rate_inside else "at an end"
+    best = _span(result.best_beta, result.best_interval, ".3f")
+    pairs = [
+        _bold(in_percent(arm.gap, span), span)
+        for arm in sorted(result.arms, key=lambda arm: -arm.beta2)
+        for span in [None if arm.interval is None else (arm.interval.lower, arm.interval.upper)]
+    ]
+    return f"| {title} | {best} | {fitted} | {rate} | {' | '.join(pairs)} |"
+
+
+def _span(value: float | None, interval: Interval | None, digits: str) -> str:
+    if value is None:
+        return "none"
+    return f"{value:{digits}}" + (f" ({interval.lower:{digits}} to {interval.upper:{digits}})" if interval else "")
+
+
+def place(page: Path, head: str, made: str) -> None:
+    """Put a table where the page has the last one with that head."""
+    before, rest = page.read_text().split(head)
     _, blank, after = rest.partition("\n\n")
-    page.write_text(before + table() + blank + after)
+    page.write_text(before + made + blank + after)
 
 
 def default_study() -> Path:
@@ -94,7 +133,13 @@ def default_study() -> Path:
 
 
 if __name__ == "__main__":
-    study = Path(sys.argv[1]) if len(sys.argv) > 1 else default_study()
-    (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(study))
+    found = results(Path(sys.argv[1]) if len(sys.argv) > 1 else default_study())
+    (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(found))
     for page in PAGES:
-        place(page)
+        place(page, HEAD, table())
+    place(ROOT / "docs" / "joint.md", JOINT_HEAD, joint_table(found))
+    for series in found.series:
+        beta, rate = _span(series.alpha, series.alpha_interval, ".2f"), "none"
+        if series.rate_alpha is not None:
+            rate = _span(series.rate_alpha, series.rate_alpha_interval, ".2f")
+        print(f"{series.name}: exponent of 1 - beta {beta}, of the rate {rate}")

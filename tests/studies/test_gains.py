@@ -22,13 +22,22 @@ def made():
     return module
 
 
-def test_the_file_is_what_the_records_say(made):
-    assert made.text(made.default_study()) == resources.files("oneclock").joinpath("gains.csv").read_text()
+@pytest.fixture(scope="module")
+def found(made):
+    return made.results(made.default_study())
+
+
+def test_the_file_is_what_the_records_say(made, found):
+    assert made.text(found) == resources.files("oneclock").joinpath("gains.csv").read_text()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md"])
 def test_the_table_of_a_page_is_the_file(made, page):
     assert made.table() in (ROOT / page).read_text()
+
+
+def test_the_table_of_the_study_is_what_the_records_say(made, found):
+    assert made.joint_table(found) in (ROOT / "docs" / "joint.md").read_text()
 
 
 def test_the_command_shows_what_was_measured_at_about_that_length():
