@@ -33,11 +33,13 @@ def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
 def _nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
     """From the first grid value that is not below, down as long as the next is no farther."""
     index = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)
-    while True:
-        down = (index > 0) & (np.abs(grid[index - 1] - values) <= np.abs(grid[index] - values))
-        if not down.any():
-            return index
-        index = index - down
+    flat, wanted = index.reshape(-1), values.reshape(-1)
+    moved = np.arange(len(flat))
+    while len(moved):  # only what has moved can move again
+        at, value = flat[moved], wanted[moved]
+        moved = moved[(at > 0) & (np.abs(grid[at - 1] - value) <= np.abs(grid[at] - value))]
+        flat[moved] -= 1
+    return index
 
 
 def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:

@@ -83,22 +83,20 @@ def _noise_row(
 ) -> NoiseRow:
     n, m = ground.losses.betas.shape
     gaps, counts = ground.losses.gaps.reshape(-1), np.zeros(n * m, int)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in sets}
+    members = {rows.tobytes(): rows for rows in sets.values() if len(rows)}  # splits of the same experiments: once
+    parts: dict[bytes, list[np.ndarray]] = {key: [] for key in members}
     chunk = max(1, _AT_ONCE // (n * draws))
     for start in range(0, repeats, chunk):
         cells = _noisy_cells(ground, rule, sigma, (n, min(chunk, repeats - start), draws), rng)
         counts += np.bincount(cells.reshape(-1), minlength=n * m)
-        for name, rows in sets.items():
-            if len(rows):
-                pooled = gaps[cells[rows]].transpose(1, 0, 2).reshape(cells.shape[1], -1)
-                parts[name].append(np.vstack([figures(pooled), (pooled < NEAR).mean(axis=1)]))
+        for key, rows in members.items():
+            pooled = gaps[cells[rows]].transpose(1, 0, 2).reshape(cells.shape[1], -1)
+            parts[key].append(np.vstack([figures(pooled), (pooled < NEAR).mean(axis=1)]))
     risks = {
-        name: _noise_risk(np.hstack(parts[name]), gaps.reshape(n, m)[rows], counts.reshape(n, m)[rows], level)
-        if len(rows)
-        else None
-        for name, rows in sets.items()
+        key: _noise_risk(np.hstack(parts[key]), gaps.reshape(n, m)[rows], counts.reshape(n, m)[rows], level)
+        for key, rows in members.items()
     }
-    return NoiseRow(sigma, draws, repeats, level, **risks)
+    return NoiseRow(sigma, draws, repeats, level, **{name: risks.get(rows.tobytes()) for name, rows in sets.items()})
 
 
 def _noisy_cells(

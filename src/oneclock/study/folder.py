@@ -10,8 +10,7 @@ STUDY/
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from oneclock.study import best as choosing
 from oneclock.study.claims import holder
 from oneclock.study.files import read_json, write_json
-from oneclock.study.identity import Beta, Identity, hash_of
+from oneclock.study.identity import Beta, Identity, hash_of, safe_name
+from oneclock.study.places import folders
 from oneclock.study.records import Result, Run, damage
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Study:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._ended: dict[str, Result] = {}
+        self._by_experiment: dict[str, dict[str, Result]] = {}
         self._identities: dict[str, Identity] = {}
         self._looked = False
 
@@ -94,10 +95,7 @@ class Study:
 
     def folders(self) -> list[str]:
         """The folders of all runs that were started, EXPERIMENT/RUN below `runs`, in a fixed order."""
-        found = []
-        for experiment in _entries(self.path / "runs"):
-            found += [f"{experiment}/{run}" for run in _entries(self.path / "runs" / experiment)]
-        return found
+        return folders(self.path)
 
     def identity(self, folder: str) -> Identity:
         """What the run in a folder is."""
@@ -111,46 +109,44 @@ class Study:
         if not self._looked:
             for folder in self.folders():
                 if folder not in self._ended and (result := self._result(folder)) is not None:
-                    self._ended[folder] = result
+                    self.remember(folder, result)
             self._looked = True
         return self._ended
 
     def _result(self, folder: str) -> Result | None:
-        path = self.path / "runs" / folder
-        if not (path / "result.json").exists():
-            return None
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            run = Run.read(path)
+            run = Run.read(self.path / "runs" / folder)
             self._identities[folder] = run.identity
             return run.result
         return None
 
     def remember(self, folder: str, result: Result) -> None:
         """Count a run as ended, whether or not the disk took its record."""
-        self._ended[folder] = result
+        self._ended[folder] = self._by_experiment.setdefault(_experiment(folder), {})[folder] = result
+
+    def _forget(self, folder: str) -> None:
+        self._ended.pop(folder, None)
+        self._by_experiment.get(_experiment(folder), {}).pop(folder, None)
 
     def look_again(self) -> None:
         """Forget what is known of the runs: others may have ended some."""
-        self._ended, self._looked = {}, False
+        self._ended, self._by_experiment, self._looked = {}, {}, False
 
     def losses(self, experiment: str) -> list[choosing.Cell]:
         """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best rate."""
-        own = [(self.identity(folder), result.loss) for folder, result in self._ended_of(experiment)]
+        ended = self._by_experiment.get(safe_name(experiment), {}) if self.ended else {}
+        own = [(self.identity(folder), result.loss) for folder, result in ended.items()]
         runs = [(one.beta, one.rate, one.seed, loss) for one, loss in own]
         rates = choosing.best_rates(runs)
         return [(b, seed, loss) for b, rate, seed, loss in runs if isinstance(b, float) and rate == rates[b]]
 
-    def _ended_of(self, experiment: str) -> Iterator[tuple[str, Result]]:
-        prefix = _prefix(experiment)
-        yield from ((folder, result) for folder, result in self.ended.items() if folder.startswith(prefix))
-
     def best(self, experiment: str | None = None) -> choosing.Best:
         """The best beta so far of an experiment, with how sure that is; of the first where none is named."""
-        names = self.experiments
-        name = experiment or (names[0] if names else "")
-        if name not in names:
+        name = next(iter(self.experiments), "") if experiment is None else experiment
+        runs = self.losses(name)
+        if not runs and name not in (names := self.experiments):
             raise ValueError(f"{self.path} has no experiment {name!r}; it has {', '.join(names) or 'none'}")
-        return choosing.best_beta(self.losses(name))
+        return choosing.best_beta(runs)
 
     def choice(self, experiment: str | None = None) -> float | None:
         """The best beta so far, or None where the runs allow no answer; `best` says why, and how sure it is."""
@@ -192,7 +188,7 @@ class Study:
         failed = self.failed()
         for folder in failed:
             (self.path / "runs" / folder / "result.json").unlink(missing_ok=True)
-            del self._ended[folder]
+            self._forget(folder)
         return len(failed)
 
     def set_damaged_aside(self) -> list[tuple[str, str]]:
@@ -211,7 +207,7 @@ class Study:
             place = place.with_name(place.name + "-again")
         place.parent.mkdir(parents=True, exist_ok=True)
         (self.path / "runs" / folder).rename(place)
-        self._ended.pop(folder, None)
+        self._forget(folder)
         self._identities.pop(folder, None)
         return place
 
@@ -245,13 +241,9 @@ def open_study(path: str | Path) -> Study:
     return Study.open(path)
 
 
-def _entries(folder: Path) -> Iterator[str]:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        yield from sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
-
-
-def _prefix(experiment: str) -> str:
-    return Identity(experiment, 0.0, 0, 1).folder.partition("/")[0] + "/"
+def _experiment(folder: str) -> str:
+    """The part of a run's folder that all runs of its experiment share."""
+    return folder.partition("/")[0]
 
 
 def _of_folder(folder: str) -> Identity:

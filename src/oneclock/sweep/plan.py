@@ -198,7 +198,7 @@ class Plan:
     def row(self, target: Target, cell: Cell) -> Row:
         """One run as it is now."""
         identity = Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate)
-        return self.study.row(identity.folder, identity)
+        return self.study.row(self.folder(target, cell), identity)
 
     def remember(self, target: Target, cell: Cell, result: Result) -> None:
         """Count a run as ended, whether or not the disk took its record."""

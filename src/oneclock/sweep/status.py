@@ -37,7 +37,7 @@ def status(plan: Plan) -> dict[str, Any]:
         "sweep": str(owner) if owner else None,
         "seconds_left": time_left(rows, left, running) if owner else None,
         "targets": targets,
-        "runs": [asdict(row) for row in rows],
+        "runs": [dict(vars(row)) for row in rows],
     }
 
 
