@@ -102,7 +102,7 @@ def early_stop(
         raise ValueError(f"min_delta must be a finite number of at least 0, got {min_delta!r}")
     best_step, enough, last = None, math.inf, math.inf
     for step, loss in zip(curve.steps, curve.losses, strict=True):
-        if loss < enough and math.isfinite(loss):
+        if -math.inf < loss < enough:
             best_step, enough, last = step, loss - min_delta, step + patience
         elif step >= last:
             assert best_step is not None  # `last` is finite only once there is one

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from operator import lt
+from operator import itemgetter, lt
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def _at_once(lines: list[bytes]) -> Evaluations | None:
     """Lines as a run writes them, by one call of the decoder; None where there is anything else among them."""
     try:
         rows = json.loads((b"[" + b",".join(lines) + b"]").decode())
-        steps = [row["step"] for row in rows]
+        steps = list(map(itemgetter("step"), rows))
         usual = len(rows) == len(lines) and {*map(type, steps)} <= {int} and all(map(lt, steps, steps[1:]))
         if not usual or (steps and not 0 <= steps[0] <= steps[-1] < 2**63):
             return None
@@ -82,8 +83,11 @@ def _at_once(lines: list[bytes]) -> Evaluations | None:
 
 
 def _column(rows: list[Mapping[str, Any]], name: str) -> list[float | None]:
-    values = [row.get(name) for row in rows]
-    return values if {*map(type, values)} <= {float} else [_loss(row, name) for row in rows]
+    with suppress(KeyError):
+        values = list(map(itemgetter(name), rows))
+        if {*map(type, values)} <= {float}:
+            return values
+    return [_loss(row, name) for row in rows]
 
 
 def _one_by_one(lines: list[bytes], path: Path) -> Evaluations:
