@@ -64,6 +64,7 @@ class Study:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._runs = self.path / "runs"
         self._ended: dict[str, Result] = {}
         self._by_experiment: dict[str, dict[str, Result]] = {}
         self._identities: dict[str, Identity] = {}
@@ -100,7 +101,7 @@ class Study:
     def identity(self, folder: str) -> Identity:
         """What the run in a folder is."""
         if folder not in self._identities:
-            self._identities[folder] = Run.read(self.path / "runs" / folder).identity
+            self._identities[folder] = Run.read(self._runs / folder).identity
         return self._identities[folder]
 
     @property
@@ -115,7 +116,7 @@ class Study:
 
     def _result(self, folder: str) -> Result | None:
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            run = Run.read(self.path / "runs" / folder)
+            run = Run.read(self._runs / folder)
             self._identities[folder] = run.identity
             return run.result
         return None
@@ -166,18 +167,17 @@ class Study:
 
     def row(self, folder: str, identity: Identity | None = None) -> Row:
         """One run as it is now; `identity` says what it is where it may not have started."""
-        path = self.path / "runs" / folder
-        torn = None if folder in self.ended or not path.exists() else damage(path)
+        if (result := self.ended.get(folder)) is not None:
+            told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
+            return Row(**_named(identity or self.identity(folder)), state=result.status, step=result.steps, **told)
+        path = self._runs / folder
+        torn = damage(path) if path.exists() else None
         if identity is None:
             known = torn is None and (path / "run.json").exists()
             identity = self.identity(folder) if known else _of_folder(folder)
-        start: dict[str, Any] = {
-            name: getattr(identity, name) for name in ("experiment", "beta", "seed", "budget", "rate")
-        }
-        if (result := self.ended.get(folder)) is not None:
-            told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
-            return Row(**start, state=result.status, step=result.steps, **told)
-        return Row(**start, state="torn", step=0, reason=torn) if torn is not None else _under_way(start, path)
+        if torn is not None:
+            return Row(**_named(identity), state="torn", step=0, reason=torn)
+        return _under_way(_named(identity), path)
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
@@ -187,7 +187,7 @@ class Study:
         """Make failed runs unfinished, so that the next sweep goes on with them; tells how many."""
         failed = self.failed()
         for folder in failed:
-            (self.path / "runs" / folder / "result.json").unlink(missing_ok=True)
+            (self._runs / folder / "result.json").unlink(missing_ok=True)
             self._forget(folder)
         return len(failed)
 
@@ -195,7 +195,7 @@ class Study:
         """Move run folders whose record cannot be relied on to `torn/`, so that they run anew; tells which and why."""
         moved = []
         for folder in self.folders():
-            if (reason := damage(self.path / "runs" / folder)) is not None:
+            if (reason := damage(self._runs / folder)) is not None:
                 self.set_aside(folder)
                 moved.append((folder, reason))
         return moved
@@ -206,10 +206,15 @@ class Study:
         while place.exists():
             place = place.with_name(place.name + "-again")
         place.parent.mkdir(parents=True, exist_ok=True)
-        (self.path / "runs" / folder).rename(place)
+        (self._runs / folder).rename(place)
         self._forget(folder)
         self._identities.pop(folder, None)
         return place
+
+
+def _named(identity: Identity) -> dict[str, Any]:
+    """What a row says of a run before it says how far it is."""
+    return {name: getattr(identity, name) for name in ("experiment", "beta", "seed", "budget", "rate")}
 
 
 def _under_way(start: Mapping[str, Any], path: Path) -> Row:

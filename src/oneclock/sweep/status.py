@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,23 @@ def status(plan: Plan) -> dict[str, Any]:
         "targets": targets,
         "runs": [dict(vars(row)) for row in rows],
     }
+
+
+def in_json(found: dict[str, Any]) -> str:
+    """What `status` found as JSON, a run per line: of ten thousand it is still quick to write and to search.
+
+    >>> print(in_json({"sweep": None, "runs": [{"seed": 1}, {"seed": 2}]}))
+    {
+      "sweep": null,
+      "runs": [
+        {"seed": 1},
+        {"seed": 2}
+      ]
+    }
+    """
+    head, tail = json.dumps({**found, "runs": []}, indent=2).rsplit("[]", 1)
+    lines = ",\n".join(f"    {json.dumps(run)}" for run in found["runs"])
+    return f"{head}[\n{lines}\n  ]{tail}"
 
 
 def best_in_words(target: dict[str, Any]) -> str:
