@@ -3,6 +3,7 @@
 STUDY/
   study.json     targets, protocol, and the hash of both
   runs/          one folder per run, see `oneclock.study.records`
+  runs.jsonl     in their place all runs in one file, see `oneclock.study.packed`
   claim-1.json   while a sweep works on it
   torn/          run folders whose record could not be relied on, set aside
 """
@@ -20,7 +21,8 @@ from oneclock.study import best as choosing
 from oneclock.study.claims import holder
 from oneclock.study.files import read_json, write_json
 from oneclock.study.identity import Beta, Identity, hash_of, safe_name
-from oneclock.study.places import folders
+from oneclock.study.packed import write_folders
+from oneclock.study.places import PACKED, Files, is_packed, places
 from oneclock.study.records import Result, Run, damage
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class Study:
     def open(cls, path: str | Path) -> Study:
         """The study in a folder; ValueError where there is none."""
         study = cls(path)
-        if not (study.path / "study.json").exists() and not (study.path / "runs").is_dir():
+        if not any((study.path / name).exists() for name in ("study.json", "runs", PACKED)):
             raise ValueError(f"{path} holds no study: it has neither study.json nor runs/")
         return study
 
@@ -96,27 +98,28 @@ class Study:
 
     def folders(self) -> list[str]:
         """The folders of all runs that were started, EXPERIMENT/RUN below `runs`, in a fixed order."""
-        return folders(self.path)
+        return [folder for folder, _ in places(self.path)]
 
     def identity(self, folder: str) -> Identity:
         """What the run in a folder is."""
         if folder not in self._identities:
-            self._identities[folder] = Run.read(self._runs / folder).identity
+            files = dict(places(self.path))[folder] if is_packed(self.path) else None
+            self._identities[folder] = Run.read(self._runs / folder, files).identity
         return self._identities[folder]
 
     @property
     def ended(self) -> Mapping[str, Result]:
         """How the runs ended that have, by folder; looked up once, then kept up to date by `remember`."""
         if not self._looked:
-            for folder in self.folders():
-                if folder not in self._ended and (result := self._result(folder)) is not None:
+            for folder, files in places(self.path):
+                if folder not in self._ended and (result := self._result(folder, files)) is not None:
                     self.remember(folder, result)
             self._looked = True
         return self._ended
 
-    def _result(self, folder: str) -> Result | None:
+    def _result(self, folder: str, files: Files) -> Result | None:
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            run = Run.read(self._runs / folder)
+            run = Run.read(self._runs / folder, files)
             self._identities[folder] = run.identity
             return run.result
         return None
@@ -185,11 +188,17 @@ class Study:
 
     def forget_failed(self) -> int:
         """Make failed runs unfinished, so that the next sweep goes on with them; tells how many."""
-        failed = self.failed()
+        if failed := self.failed():
+            self.unpack()
         for folder in failed:
             (self._runs / folder / "result.json").unlink(missing_ok=True)
             self._forget(folder)
         return len(failed)
+
+    def unpack(self) -> None:
+        """Put the runs into folders where they are packed, for whoever has claimed the study and writes to it."""
+        if is_packed(self.path):
+            write_folders(self.path)
 
     def set_damaged_aside(self) -> list[tuple[str, str]]:
         """Move run folders whose record cannot be relied on to `torn/`, so that they run anew; tells which and why."""

@@ -26,7 +26,7 @@ from oneclock.horizon import Curve
 from oneclock.study.evaluations import Evaluations, Point, whole_step
 from oneclock.study.files import Damaged, sweep_asides, unsealed, write_aside, write_json
 from oneclock.study.identity import Identity, differences
-from oneclock.study.places import Folder, folders
+from oneclock.study.places import Files, Folder, places
 
 Status = Literal["finished", "diverged", "failed"]
 """How a run ended: `finished` its budget, `diverged` (a loss that is not finite), or `failed` (reason says why)."""
@@ -62,9 +62,11 @@ class Run:
     200
     """
 
-    def __init__(self, path: Path, identity: Identity, environment: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path, identity: Identity, environment: Mapping[str, Any], files: Files | None = None
+    ) -> None:
         self.path, self.identity, self.environment = path, identity, environment
-        self._files = Folder(path)
+        self._files = files or Folder(path)
 
     @classmethod
     def start(cls, path: Path, identity: Identity, environment: Mapping[str, Any] | None = None) -> Run:
@@ -88,9 +90,10 @@ class Run:
         return run
 
     @classmethod
-    def read(cls, path: Path) -> Run:
-        """Open the folder to read. A foreign, newer or damaged record is refused in one line."""
-        data = Folder(path).read("run.json")
+    def read(cls, path: Path, files: Files | None = None) -> Run:
+        """Open the folder (or `files` in its place) to read. A foreign or damaged record is refused in one line."""
+        files = files or Folder(path)
+        data = files.read("run.json")
         if data is None:
             raise ValueError(f"{path}/run.json is missing: this is not a record of oneclock")
         header = unsealed(data, f"{path}/run.json")
@@ -107,7 +110,7 @@ class Run:
             )
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"{path}/run.json is not a run of oneclock: {error!r}") from None
-        return cls(Path(path), identity, header.get("environment", {}))
+        return cls(Path(path), identity, header.get("environment", {}), files)
 
     def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None) -> None:
         """Append one evaluation, handed to the disk before this returns."""
@@ -184,11 +187,10 @@ class Run:
 
 
 def runs_of(study: Path) -> Iterator[Run]:
-    """Every run below a study's folder, finished or not, in a fixed order."""
-    for folder in folders(study):
-        path = Path(study) / "runs" / folder
-        if (path / "run.json").exists():
-            yield Run.read(path)
+    """Every run of a study, finished or not, in a fixed order; its folder need not be there where it is packed."""
+    for folder, files in places(study):
+        if files.length("run.json") is not None:
+            yield Run.read(Path(study) / "runs" / folder, files)
 
 
 def damage(path: Path) -> str | None:
