@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweeps", "Sweep", "Trial", "read", "sweeps_of"]
 
+_RUN = ("experiment", "split", "budget", "beta", "beta2", "rate", "seed", "status")
+_MEASURED = ("t_es", "step", "val_loss", "train_loss", "min_val_loss", "min_train_loss")
 _PARQUET = (".parquet", ".pq")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
@@ -89,9 +91,21 @@ def _text(path: Path, delimiter: str) -> pd.DataFrame:
         raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first cells for names of the rows
         raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
+    _refuse_hidden_rows(frame, path, delimiter)
     if "experiment" in frame:
         frame["experiment"] = frame["experiment"].map(cell_as_it_was, na_action="ignore")
     return frame
+
+
+def _refuse_hidden_rows(frame: pd.DataFrame, path: Path, delimiter: str) -> None:
+    """ValueError where a cell that is not used has rows inside: two stray quotes make one of all between them."""
+    for name in frame.columns.difference([*_RUN, *_MEASURED]):
+        cells = frame[name].dropna()
+        hidden = cells[cells.str.contains(r"[\r\n]") & cells.str.contains(delimiter, regex=False)]
+        if count := int(hidden.str.count(r"\r\n|\r|\n").sum()):
+            where = f"the column {printable(str(name))!r}, row {hidden.index[0] + 1}"
+            way = "a stray quote does that: mend it, or leave the column out"
+            raise ValueError(f"{path.name} hides {count} line(s) in quoted cells of {where}; {way}")
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -137,9 +151,6 @@ def sweeps_of(
         raise ValueError("no experiment has a tied beta with a finite loss; there is nothing to analyse")
     sweeps.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
     return Sweeps(tuple(sweeps), tuple(left_out))
-
-
-_RUN = ("experiment", "split", "budget", "beta", "beta2", "rate", "seed", "status")
 
 
 def _sweeps_of_records(path: Path) -> Sweeps:
