@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
-from oneclock.analysis.verdict import percent
+from oneclock.analysis.verdict import count_of, percent
 from oneclock.report.chart import Axis, Chart, memory_axis, memory_place
 from oneclock.report.shown import POINTS, drawn
 from oneclock.report.sweeps import all_betas, curve_chart, curves_within, interval_words, sweep_chart
@@ -50,7 +50,7 @@ def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
 def _curves(sweep: Sweep, result: ExperimentResult, most: int) -> dict[str, Any]:
     """The curves of one experiment, at most so many evaluations, and words on those that are not on the page."""
     shown, left = curves_within(sweep, result, most)
-    words = f"{left:,} more runs are in data/curves.csv: the best betas come first." if left else ""
+    words = f"Left to data/curves.csv: {count_of(left, 'run')}; those of the best betas are here." if left else ""
     return {"curves": chart_data(curve_chart(shown, result)), "left": words}
 
 
