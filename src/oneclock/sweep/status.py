@@ -95,8 +95,8 @@ def show(found: dict[str, Any]) -> None:
     told = [row for row in rows if row.reason] if console.is_terminal else rows
     if console.is_terminal:
         console.print(table(rows))
-    for row in told:
-        console.print(_line(row, Path(found["study"])))
+    if told:
+        console.print("\n".join(_line(row, Path(found["study"])) for row in told))
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))
