@@ -4,7 +4,8 @@
     python benchmarks/bench_large.py --runs 100 400      a first look
 
 Records are written directly, without training. Each command runs in a process of its own; printed are its seconds, its
-largest memory, and the exponent with which both grow from the smaller study to the larger (1 is linear).
+largest memory, and the exponent with which both grow from the smaller study to the larger (1 is linear); of the report
+also the size of its page.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def main() -> None:
             for name in asked.only:
                 found[name].append(measured(COMMANDS[name], Path(folder) / "study"))
                 print(f"{runs:6,} runs  {name:8}{found[name][-1][0]:8.1f} s{found[name][-1][1]:9.0f} MB", flush=True)
+            if (page := Path(folder) / "out" / "report.html").exists():
+                print(f"{runs:6,} runs  page    {page.stat().st_size / 2**20:20.1f} MB", flush=True)
     ratio = math.log(asked.runs[1] / asked.runs[0])
     for name, (few, many) in found.items():
         seconds, memory = (math.log(after / before) / ratio for before, after in zip(few, many, strict=True))

@@ -115,6 +115,20 @@ def small_file(path: Path, most: int = LARGEST_WHOLE) -> Path:
     return path
 
 
+def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
+    """All bytes of a file that may be read whole, ValueError as of `small_file`; with one look at it, for many files.
+
+    >>> small_bytes("/dev/null")
+    Traceback (most recent call last):
+    ValueError: /dev/null is a device, not a file; save what it gives to a file first
+    """
+    told = os.stat(path)
+    if not stat.S_ISREG(told.st_mode) or told.st_size > most:
+        small_file(Path(path), most)
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
 def plain_table(path: Path, delimiter: str) -> Path:
     """`path` itself if it is a file of lines that a table reader can take: bounded lines, columns and cells.
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import pairwise
+from operator import lt
 from typing import Literal, get_args
 
 Convention = Literal["stop", "best"]
@@ -33,16 +34,16 @@ class Curve:
 
     def __init__(self, steps: Sequence[float], losses: Sequence[float]) -> None:
         object.__setattr__(self, "steps", tuple(steps))
-        object.__setattr__(self, "losses", tuple(float(loss) for loss in losses))
+        object.__setattr__(self, "losses", tuple(map(float, losses)))
         if len(self.steps) != len(self.losses):
             raise ValueError(f"a curve needs one loss per step, got {len(self.steps)} and {len(self.losses)}")
         if not any(map(math.isfinite, self.losses)):
             raise ValueError("a curve needs at least one finite loss")
-        if not all(step >= 0 and math.isfinite(step) for step in self.steps):
+        if not all(map(math.isfinite, self.steps)) or min(self.steps) < 0:
             raise ValueError("steps must be finite numbers of at least 0")
-        for before, after in pairwise(self.steps):
-            if not after > before:
-                raise ValueError(f"steps must increase, but {after:g} follows {before:g}; keep one loss per step")
+        if not all(map(lt, self.steps, self.steps[1:])):
+            before, after = next(pair for pair in pairwise(self.steps) if not pair[0] < pair[1])
+            raise ValueError(f"steps must increase, but {after:g} follows {before:g}; keep one loss per step")
 
     @property
     def best_loss(self) -> float:
@@ -99,11 +100,12 @@ def early_stop(
         raise ValueError(f"patience must be a finite number of steps above 0, got {patience!r}; check the budget")
     if not (math.isfinite(min_delta) and min_delta >= 0):
         raise ValueError(f"min_delta must be a finite number of at least 0, got {min_delta!r}")
-    best_step, best_loss = None, math.inf
+    best_step, enough, last = None, math.inf, math.inf
     for step, loss in zip(curve.steps, curve.losses, strict=True):
-        if math.isfinite(loss) and (best_step is None or loss < best_loss - min_delta):
-            best_step, best_loss = step, loss
-        elif best_step is not None and step >= best_step + patience:
+        if -math.inf < loss < enough:
+            best_step, enough, last = step, loss - min_delta, step + patience
+        elif step >= last:
+            assert best_step is not None  # `last` is finite only once there is one
             return EarlyStop(stop=step, best=best_step, ran_out=True)
     assert best_step is not None  # a Curve has a finite loss
     return EarlyStop(stop=curve.steps[-1], best=best_step, ran_out=False)

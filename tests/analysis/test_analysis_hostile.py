@@ -96,6 +96,19 @@ def test_numbers_and_shapes_that_cannot_be(tmp_path, text, message):
     refused_in_one_line(tmp_path / "t.csv", message)
 
 
+@pytest.mark.parametrize("quoted", [(2, 3), (2, 5), (3, 7)])
+def test_rows_that_stray_quotes_hide_in_a_column_nobody_reads_are_counted(tmp_path, quoted):
+    rows = [f"a,{beta},1,9000,{beta + 1},5" for beta in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)]
+    for row in quoted:
+        rows[row - 1] += '"' if row == quoted[1] else ""
+    rows[quoted[0] - 1] = rows[quoted[0] - 1].replace(",5", ',"5')
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([f"{HEADER},inches", *rows]) + "\n")
+    refused_in_one_line(path, rf"hides {quoted[1] - quoted[0]} line\(s\) .* column 'inches', row {quoted[0]};")
+    path.write_text(GOOD.replace("min_val_loss", "min_val_loss,note").replace(",9000,2", ',9000,2,"two\nlines"'))
+    assert read(path).sweeps[0].betas == (0.5, 0.9, 0.99)  # a remark may have lines
+
+
 def test_text_of_another_encoding(tmp_path):
     (tmp_path / "t.csv").write_bytes(GOOD.replace("a,", "\u00e9,").encode("latin-1"))
     refused_in_one_line(tmp_path / "t.csv", "not text in UTF-8")

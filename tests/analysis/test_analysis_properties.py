@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oneclock.analysis import analyse, as_json, read
 from oneclock.analysis.calibration import candidates_for, choose
 from oneclock.analysis.horizons import horizon_of
-from oneclock.analysis.picks import picks, project
+from oneclock.analysis.picks import nearest, picks, project
 from oneclock.analysis.risk import cvar, figures
 from oneclock.horizon import Curve, effective_horizon
 from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
@@ -54,17 +54,16 @@ def test_cvar_is_the_mean_of_the_worst_quarter_rounded_up(gaps):
 @given(st.lists(BETAS, min_size=1, max_size=9, unique=True), st.lists(st.floats(-2, 1), min_size=1, max_size=30))
 def test_projection_is_the_nearest_swept_beta(grid, wanted):
     grid = sorted(grid)
-    padded = np.array([[*grid, math.nan], [*grid, math.nan]])
-    found = project(np.array([wanted, wanted]), padded)
+    padded = np.array([*grid, math.nan])
     brute = [min(range(len(grid)), key=lambda k: (abs(grid[k] - beta), grid[k])) for beta in wanted]
-    assert found.tolist() == [brute, brute]
-    assert [int(project(np.array([beta]), padded[:1])[0]) for beta in wanted] == brute
+    assert nearest(np.array([wanted, wanted]), padded).tolist() == [brute, brute]
+    assert project(np.array(wanted), np.tile(padded, (len(wanted), 1))).tolist() == brute
 
 
 def test_projection_agrees_with_the_rule_at_every_midpoint_and_its_neighbours():
     middles = [(low + high) / 2 for low, high in itertools.pairwise(GRID)]
     wanted = [np.nextafter(m, side) if side is not None else m for m in middles for side in (None, 0.0, 1.0)]
-    index = project(np.array([wanted]), np.array([GRID]))[0]
+    index = nearest(np.array(wanted), np.array(GRID))
     assert [GRID[k] for k in index] == [nearest_beta(beta) for beta in wanted]
 
 

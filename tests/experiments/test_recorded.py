@@ -9,7 +9,7 @@ import pytest
 from oneclock.experiments import LAPTOP, SERIES, find, recorded, settings_of
 from oneclock.experiments.laptop import FASHION
 from oneclock.experiments.recorded import ADDED
-from oneclock.study.records import Run
+from oneclock.study.records import runs_of
 from oneclock.training import identify
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -17,13 +17,13 @@ STUDIES = Path(__file__).parents[2] / "studies"
 
 def one_run_of_each():
     for study in ("fashion", "laptop", "series"):
-        for folder in sorted((STUDIES / study / "runs").iterdir()):
-            yield pytest.param(sorted(folder.iterdir())[0], id=f"{study}-{folder.name}")
+        first = {run.identity.experiment: run.identity for run in reversed(list(runs_of(STUDIES / study)))}
+        for name, identity in sorted(first.items()):
+            yield pytest.param(identity, id=f"{study}-{name}")
 
 
-@pytest.mark.parametrize("folder", one_run_of_each())
-def test_a_committed_run_is_the_run_of_todays_experiment(folder):
-    identity = Run.read(folder).identity
+@pytest.mark.parametrize("identity", one_run_of_each())
+def test_a_committed_run_is_the_run_of_todays_experiment(identity):
     today = identify(find(identity.experiment), identity.beta, identity.seed)
     assert today.named == identity.named
     assert today.hash == identity.hash
@@ -32,7 +32,7 @@ def test_a_committed_run_is_the_run_of_todays_experiment(folder):
 
 def test_every_twin_has_committed_runs():
     wanted = {*LAPTOP, *(one.name for one in (*SERIES, *FASHION))}
-    assert {parameters.values[0].parent.name for parameters in one_run_of_each()} == wanted
+    assert {parameters.values[0].experiment for parameters in one_run_of_each()} == wanted
 
 
 def test_an_added_field_is_there_only_away_from_its_default():

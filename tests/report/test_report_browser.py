@@ -96,7 +96,13 @@ def test_hover_reads_values_and_switches_hide_runs(open_page: Open, report: Path
     opened.page.locator("#curves button", has_text="hide all").click()
     assert lines.count() == 2  # the two lines of T_ES
     opened.page.locator("#curves button", has_text="show all").click()
-    assert lines.count() == before
+    assert lines.count() == 2 + len(subject.study.sweeps[0].tied) + len(subject.study.sweeps[0].untied)
+    opened.page.locator("#curves button", has_text="the best few").click()
+    assert lines.count() == before == 2 + 5 * 3 + len(subject.study.sweeps[0].untied)  # five betas of three seeds
+    pressed = opened.page.locator("#curves button[data-group]").evaluate_all(
+        "buttons => buttons.map((button) => button.getAttribute('aria-pressed'))"
+    )
+    assert pressed == sorted(pressed, reverse=True)  # what is seen comes first
     opened.page.locator("#sweep svg[role=img]").focus()
     opened.page.keyboard.press("ArrowRight")
     first = subject.analysis.experiments[0].gaps[0]

@@ -39,7 +39,7 @@ def test_the_plane_marks_the_lowest_cell_and_the_fitted_pair(analysis):
     assert (by_name["lowest cell"].x, by_name["lowest cell"].y) == ((pytest.approx(1.0),), (0.0,))
     fitted = by_name["fitted best pair"]
     assert (fitted.x[0], fitted.y[0]) == pytest.approx((-math.log10(1 - surface.beta), math.log10(surface.rate)))
-    assert sum(len(series.x) for series in plane.series if series.marker == "square") == len(BETAS) * len(RATES)
+    assert sum(len(series.x) for series in plane.series if series.marker == "cell") == len(BETAS) * len(RATES)
     (span,) = plane.spans
     assert span.low <= fitted.x[0] <= span.high
 

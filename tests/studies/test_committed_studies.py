@@ -10,7 +10,7 @@ from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
 from oneclock.report.series import series_figure
 from oneclock.rule import CALIBRATED, SHORT_REFRESHES
-from oneclock.study import records
+from oneclock.study import places, records
 from oneclock.sweep import Plan
 
 STUDIES = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
@@ -57,13 +57,14 @@ def test_what_the_command_says_of_short_horizons_is_what_the_laptop_study_found(
 
 
 def test_runs_say_what_they_ran_on_and_nothing_private(study):
-    runs = sorted(study.glob("runs/*/*/run.json"))
+    runs = list(places.lines(study))
     assert runs
-    for path in runs:
-        found = records.Run.read(path.parent).environment
+    for folder, files in runs:
+        found = records.Run.read(study / folder, files).environment
         assert {"python", "system", "versions", "commit", "threads"} <= found.keys()
         assert "data" in found or found["versions"]["scikit-learn"]
-        assert not any(word in path.read_text() for word in ("/home", "/root", "/work", "/tmp", "host"))
+        text = files.read("run.json").decode()
+        assert not any(word in text for word in ("/home", "/root", "/work", "/tmp", "host"))
 
 
 def test_the_figure_of_the_series_has_the_slopes_of_its_table():

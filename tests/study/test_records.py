@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oneclock.study.evaluations import _at_once, _one_by_one
 from oneclock.study.files import SCHEMA, write_json
 from oneclock.study.identity import Identity, differences, hash_of, safe_name
 from oneclock.study.records import Run, runs_of
@@ -91,6 +92,12 @@ def test_a_different_run_in_the_folder_is_refused_with_the_difference(run):
         ("result.json", '{"schema": 1}', "lacks"),
         ("curve.jsonl", "nonsense\n", "line 1 is not an evaluation"),
         ("curve.jsonl", '{"step": 1, "val_loss": 2}\n[]\n', "line 2 is not an evaluation"),
+        (
+            "curve.jsonl",
+            '{"step": 1, "val_loss": 2}\n{"step": 1.5, "val_loss": 2}\n',
+            "line 2 .*step 1.5 is not a step",
+        ),
+        ("curve.jsonl", '{"step": 1},{"step": 2}\n', "line 1 is not an evaluation"),
     ],
 )
 def test_foreign_files_are_refused_in_one_line(run, file, text, message):
@@ -111,6 +118,27 @@ def test_any_bytes_in_a_curve_give_points_or_a_value_error(tmp_path_factory, dat
     except ValueError:
         return
     assert all(isinstance(p.step, int) for p in points)
+
+
+EVALUATIONS = st.dictionaries(
+    st.sampled_from(["step", "val_loss", "train_loss", "other"]),
+    st.none() | st.integers(-2, 9) | st.floats(0, 9) | st.booleans() | st.text(max_size=1) | st.just(2**63),
+)
+
+
+@given(st.lists(EVALUATIONS.map(json.dumps) | st.sampled_from(["", "1", "{", '{"step": 3}, {"step": 4}']), max_size=5))
+def test_a_curve_read_at_once_is_the_curve_read_line_by_line(lines):
+    data = [line.encode() for line in lines]
+    found = _at_once(data)
+    if found is not None:
+        assert repr(found) == repr(_one_by_one(data, DIGITS.folder))  # NaN is not equal to itself
+
+
+def test_a_step_that_is_not_whole_is_refused_when_it_is_logged(run):
+    with pytest.raises(ValueError, match=r"step 1.5 is not a step"):
+        run.log(1.5, val_loss=1.0)
+    run.log(2.0, val_loss=1.0)
+    assert [point.step for point in run.points()] == [2]
 
 
 def test_a_missing_run_says_so(tmp_path):

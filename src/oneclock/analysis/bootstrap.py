@@ -157,14 +157,12 @@ def gap_intervals(losses: Losses, resamples: Resamples) -> list[list[Interval | 
     for beta in range(m):
         drawn = resamples.likely_gaps_at(np.full(n, beta), losses)
         assert drawn is not None  # there are seeds
-        known = np.isfinite(drawn).all(axis=0) & (resamples.noise.df > 0)
-        columns.append([_interval(drawn[:, row], resamples.level) if known[row] else None for row in range(n)])
+        known = np.flatnonzero(np.isfinite(drawn).all(axis=0) & (resamples.noise.df > 0))
+        column: list[Interval | None] = [None] * n
+        for row, low, high in zip(known, *central(drawn[:, known], resamples.level), strict=True):
+            column[row] = Interval(float(low), float(high), resamples.level)
+        columns.append(column)
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _interval(drawn: np.ndarray, level: float) -> Interval:
-    low, high = central(drawn, level)
-    return Interval(float(low), float(high), level)
 
 
 def basic_interval(figure: float, drawn: np.ndarray | None, level: float, floor: float = 0.0) -> Interval | None:

@@ -11,33 +11,35 @@ from oneclock.rule import Fixed, Rule
 
 
 def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
-    """For n x ... betas, the index of the nearest value of each experiment's n x m grid; a tie goes to the smaller.
+    """For n betas, the index of the nearest value of each experiment's n x m grid; a tie goes to the smaller.
 
     Plain distance, as `rule.nearest_beta`. Grids ascend and are padded with NaN.
 
-    >>> project(np.array([[0.95, 0.5]]), np.array([[0.0, 0.9, 0.99, np.nan]]))
+    >>> project(np.array([0.95, 0.5]), np.array([[0.0, 0.9, 0.99, np.nan], [0.0, 0.9, 0.99, 0.999]]))
+    array([2, 1])
+    """
+    return np.argmin(np.abs(np.where(np.isnan(grids), np.inf, grids) - betas[:, None]), axis=1)
+
+
+_APART = 1e-12
+"""Between betas that are farther apart, no rounding hides which is nearer."""
+
+
+def nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """For very many values, what `project` is for one: the index of the nearest value of one experiment's grid.
+
+    >>> nearest(np.array([[0.95, 0.5]]), np.array([0.0, 0.9, 0.99, np.nan]))
     array([[2, 1]])
     """
-    if betas.ndim == 1:  # few: the distances to all
-        return np.argmin(np.abs(np.where(np.isnan(grids), np.inf, grids) - betas[:, None]), axis=1)
-    index = np.zeros(betas.shape, dtype=np.intp)
-    kinds, member = np.unique(np.where(np.isnan(grids), np.inf, grids), axis=0, return_inverse=True)
-    for kind, padded in enumerate(kinds):
-        rows = np.flatnonzero(member.reshape(-1) == kind)
-        grid = padded[np.isfinite(padded)]
-        if len(grid) > 1:
-            index[rows] = _nearest(betas[rows], grid)
-    return index
-
-
-def _nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """From the first grid value that is not below, down as long as the next is no farther."""
-    index = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)
+    grid = grid[np.isfinite(grid)]
+    if len(grid) == 1:
+        return np.zeros(values.shape, dtype=np.intp)
+    index = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)  # from the first that is not below
     while True:
         down = (index > 0) & (np.abs(grid[index - 1] - values) <= np.abs(grid[index] - values))
-        if not down.any():
+        index -= down
+        if not down.any() or np.diff(grid).min() > _APART:
             return index
-        index = index - down
 
 
 def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from oneclock.analysis.arena import Ground
 from oneclock.analysis.horizons import horizon_of
-from oneclock.analysis.picks import picks, project
+from oneclock.analysis.picks import nearest, picks
 from oneclock.analysis.risk import NEAR, central, figures
 from oneclock.analysis.values import ConventionRow, NoiseFigure, NoiseRisk, NoiseRow, Stability
 from oneclock.horizon import CONVENTIONS
@@ -81,35 +81,29 @@ def _noise_row(
     level: float,
     rng: np.random.Generator,
 ) -> NoiseRow:
-    n, m = ground.losses.betas.shape
-    gaps, counts = ground.losses.gaps.reshape(-1), np.zeros(n * m, int)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in sets}
-    chunk = max(1, _AT_ONCE // (n * draws))
+    gaps, counts = ground.losses.gaps, np.zeros(ground.losses.gaps.shape, int)
+    members = {rows.tobytes(): rows for rows in sets.values() if len(rows)}  # splits of the same experiments: once
+    parts: dict[bytes, list[np.ndarray]] = {key: [] for key in members}
+    chunk = max(1, _AT_ONCE // (len(gaps) * draws))
     for start in range(0, repeats, chunk):
-        cells = _noisy_cells(ground, rule, sigma, (n, min(chunk, repeats - start), draws), rng)
-        counts += np.bincount(cells.reshape(-1), minlength=n * m)
-        for name, rows in sets.items():
-            if len(rows):
-                pooled = gaps[cells[rows]].transpose(1, 0, 2).reshape(cells.shape[1], -1)
-                parts[name].append(np.vstack([figures(pooled), (pooled < NEAR).mean(axis=1)]))
-    risks = {
-        name: _noise_risk(np.hstack(parts[name]), gaps.reshape(n, m)[rows], counts.reshape(n, m)[rows], level)
-        if len(rows)
-        else None
-        for name, rows in sets.items()
-    }
-    return NoiseRow(sigma, draws, repeats, level, **risks)
+        noise = sigma * rng.standard_normal((len(gaps), min(chunk, repeats - start), draws))
+        drawn = np.empty((noise.shape[1], len(gaps), draws))
+        for row, own in enumerate(gaps):
+            picked = _noisy_picks(rule, ground.horizons[row], noise[row], ground.losses.betas[row])
+            counts[row] += np.bincount(picked.reshape(-1), minlength=len(own))
+            drawn[:, row] = own[picked]
+        for key, rows in members.items():
+            pooled = (drawn if len(rows) == len(gaps) else drawn[:, rows]).reshape(len(drawn), -1)
+            parts[key].append(np.vstack([figures(pooled), (pooled < NEAR).mean(axis=1)]))
+    risks = {key: _noise_risk(np.hstack(parts[key]), gaps[rows], counts[rows], level) for key, rows in members.items()}
+    return NoiseRow(sigma, draws, repeats, level, **{name: risks.get(rows.tobytes()) for name, rows in sets.items()})
 
 
-def _noisy_cells(
-    ground: Ground, rule: Refresh, sigma: float, shape: tuple[int, int, int], rng: np.random.Generator
-) -> np.ndarray:
-    """experiments x repeats x draws flat indices of the cells that noisy horizons pick."""
-    horizons = np.asarray(ground.horizons, float)[:, None, None]
-    noisy = np.maximum(horizons * (1 + sigma * rng.standard_normal(shape)), np.finfo(float).tiny)
+def _noisy_picks(rule: Refresh, horizon: float, noise: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Which beta of one experiment's grid the rule picks for its horizon with each noise in it."""
+    noisy = np.maximum(horizon * (1 + noise), np.finfo(float).tiny)
     with np.errstate(over="ignore"):
-        index = project(1 - rule.rate(noisy), ground.losses.betas)
-    return index + (np.arange(shape[0]) * ground.losses.betas.shape[1])[:, None, None]
+        return nearest(1 - rule.rate(noisy), grid)
 
 
 def _noise_risk(drawn: np.ndarray, gaps: np.ndarray, counts: np.ndarray, level: float) -> NoiseRisk:

@@ -40,14 +40,14 @@ class Bowl:
 
 def surface_of(sweep: Sweep, draws: int = DRAWS, seed: int = 0) -> Surface | None:
     """L(beta, lr) of one experiment with its fitted best pair; None where fewer than two rates were swept."""
+    if len({trial.rate for trial in sweep.tied} - {None}) < 2:
+        return None
     level = levels((trial.beta, trial.rate, trial.seed, trial.loss) for trial in sweep.tied)
     cells = tuple(
         SurfaceCell(beta, rate, loss, sum((t.beta, t.rate) == (beta, rate) for t in sweep.tied))
         for (beta, rate), loss in sorted(level.items())
         if rate is not None and isinstance(beta, float)
     )
-    if len({cell.rate for cell in cells}) < 2:
-        return None
     bowl = bowl_of(sweep, draws, seed)
     best = min(cells, key=lambda cell: (cell.loss, cell.beta, cell.rate))
     if bowl is None:

@@ -8,7 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, data, experiments, paper, report, retry, status, study, sweep, train
+from oneclock.cli import (
+    advise,
+    analyse,
+    beta,
+    data,
+    experiments,
+    pack,
+    paper,
+    report,
+    retry,
+    status,
+    study,
+    sweep,
+    train,
+)
 from oneclock.plain_text import printable
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -31,6 +45,8 @@ app.command("retry")(retry.command)
 app.command("analyse")(analyse.command)
 app.command("paper")(paper.command)
 app.command("report")(report.command)
+app.command("pack")(pack.pack)
+app.command("unpack")(pack.unpack)
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
 _UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

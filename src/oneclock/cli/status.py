@@ -17,8 +17,6 @@ def command(
 
     found = status.status(Plan.read(study))
     if as_json:
-        import json
-
-        print(json.dumps(found, indent=2))
+        print(status.in_json(found))
     else:
         status.show(found)

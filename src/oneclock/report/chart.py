@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Dash = Literal["solid", "dashed", "dotted", "dashdot", "none"]
-Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame", "ring"]
+Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame", "ring", "cell"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """One pair of axes."""
+    """One pair of axes. On a page the groups in `folded` are hidden until somebody asks for them."""
 
     title: str
     x: Axis
@@ -79,6 +79,7 @@ class Chart:
     series: tuple[Trace, ...]
     spans: tuple[Span, ...] = ()
     lines: tuple[Line, ...] = ()
+    folded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
-from oneclock.analysis.verdict import percent
+from oneclock.analysis.verdict import count_of, percent
 from oneclock.report.chart import Axis, Chart, memory_axis, memory_place
-from oneclock.report.sweeps import all_betas, curve_chart, interval_words, sweep_chart
+from oneclock.report.shown import POINTS, drawn
+from oneclock.report.sweeps import all_betas, curve_chart, curves_within, interval_words, sweep_chart
 from oneclock.rule import CALIBRATED, nearest_beta, refresh_beta, stability_interval
-from oneclock.study.table import Sweeps
+from oneclock.study.table import Sweep, Sweeps
 
 STOPS = 181
 """Horizons the slider can stop at, beside those of the experiments."""
@@ -27,8 +28,8 @@ def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
     """Everything the explorer of a page shows, as plain data. The rule picks among the swept betas."""
     refreshes = analysis.summary.refreshes
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
-    axis = all_betas(analysis)
-    stops = horizons(refreshes, [result.horizons.used for result in analysis.experiments], axis)
+    axis, results = all_betas(analysis), drawn(analysis)
+    stops = horizons(refreshes, [result.horizons.used for result in results], axis)
     return {
         "stops": [_stop(horizon, refreshes) for horizon in stops],
         "outside": f"Outside {CALIBRATED[0]:,} to {CALIBRATED[1]:,} steps the rule extrapolates.",
@@ -36,14 +37,21 @@ def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
             {
                 "name": result.name,
                 "sweep": chart_data(sweep_chart(result, refreshes, axis)),
-                "curves": chart_data(curve_chart(sweeps[result.name], result)),
+                **_curves(sweeps[result.name], result, POINTS // len(results)),
                 "points": _points(result, refreshes, memory_axis(axis)),
                 "choices": choices([point.beta for point in result.gaps], stops, refreshes),
                 "start": min(range(len(stops)), key=lambda i: abs(stops[i] - result.horizons.used)),
             }
-            for result in analysis.experiments
+            for result in results
         ],
     }
+
+
+def _curves(sweep: Sweep, result: ExperimentResult, most: int) -> dict[str, Any]:
+    """The curves of one experiment, at most so many evaluations, and words on those that are not on the page."""
+    shown, left = curves_within(sweep, result, most)
+    words = f"Left to data/curves.csv: {count_of(left, 'run')}; those of the best betas are here." if left else ""
+    return {"curves": chart_data(curve_chart(shown, result)), "left": words}
 
 
 def horizons(refreshes: float, used: Sequence[float], betas: Sequence[float]) -> list[float]:
@@ -88,6 +96,7 @@ def chart_data(chart: Chart | None) -> dict[str, Any] | None:
         ],
         "spans": [vars(span) for span in chart.spans],
         "lines": [vars(line) for line in chart.lines],
+        "folded": chart.folded,
     }
 
 

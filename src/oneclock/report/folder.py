@@ -9,6 +9,7 @@ DIR/data/runs.csv curves.csv analysis.json
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import shlex
@@ -19,6 +20,7 @@ from typing import Any
 
 from oneclock.analysis import Analysis, Sweeps, as_json
 from oneclock.analysis.tables import EVERY, Table
+from oneclock.horizon import Curve
 from oneclock.plain_text import plain_cell, without_places
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
@@ -127,32 +129,44 @@ _RUN_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed"
 _CURVE_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
 
 
-def _runs(study: Sweeps, analysis: Analysis) -> Iterator[Sequence[Any]]:
+def _runs(study: Sweeps, analysis: Analysis) -> Iterator[str]:
     used = {result.name: result.horizons.used for result in analysis.experiments}
     for sweep in study.sweeps:
         for trial in (*sweep.tied, *sweep.untied):
             head = (sweep.name, sweep.split, sweep.budget, used[sweep.name], trial.beta, trial.beta2, trial.seed)
-            yield (*head, trial.min_val_loss, trial.min_train_loss)
+            yield _line(*head, trial.min_val_loss, trial.min_train_loss)
 
 
-def _evaluations(study: Sweeps) -> Iterator[Sequence[Any]]:
+def _evaluations(study: Sweeps) -> Iterator[str]:
+    """A line per evaluation; what is the same for all of a run is written once, for there may be millions."""
     for sweep in study.sweeps:
         for trial in (*sweep.tied, *sweep.untied):
-            head = (sweep.name, sweep.split, sweep.budget, sweep.t_es, trial.beta, trial.beta2, trial.seed)
-            losses: dict[float, list[float | None]] = {}
-            for place, curve in enumerate((trial.val, trial.train)):
-                if curve is not None:
-                    for step, loss in zip(curve.steps, curve.losses, strict=True):
-                        losses.setdefault(step, [None, None])[place] = loss
-            for step in sorted(losses):
-                yield (*head, step, *losses[step])
+            head = _line(sweep.name, sweep.split, sweep.budget, sweep.t_es, trial.beta, trial.beta2, trial.seed)
+            start = head.removesuffix(_END)
+            val, train = (_texts(curve) for curve in (trial.val, trial.train))
+            for step in sorted(val | train):
+                yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"
 
 
-def _write_csv(path: Path, columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
+def _texts(curve: Curve | None) -> dict[float, str]:
+    """The losses at their steps, with every digit."""
+    return {} if curve is None else dict(zip(curve.steps, map(repr, curve.losses), strict=True))
+
+
+_END = "\r\n"
+
+
+def _line(*cells: Any) -> str:
+    """The cells as a line of CSV; it ends with CR LF, and so either of them is quoted in a name."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator=_END).writerow([plain_cell(c) if isinstance(c, str) else c for c in cells])
+    return line.getvalue()
+
+
+def _write_csv(path: Path, columns: Sequence[str], lines: Iterator[str]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)  # ends lines with CR LF, and so quotes either of them in a name
-        writer.writerow(columns)
-        writer.writerows([plain_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+        file.write(_line(*columns))
+        file.writelines(lines)
 
 
 def _moved(path: Path, text: str) -> Path:

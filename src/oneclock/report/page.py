@@ -20,6 +20,7 @@ from oneclock.report import words
 from oneclock.report.chart import Figure
 from oneclock.report.explorer import chart_data, explorer
 from oneclock.report.palette import colours
+from oneclock.report.shown import not_drawn
 from oneclock.report.subject import Subject
 from oneclock.report.tables import cells, numeric_columns
 
@@ -63,6 +64,8 @@ def page(
         formats=formats,
         curve_names=[(figure.name, figure.title.partition(": ")[2]) for figure in curves],
         tables=[_table(table) for table in tables],
+        drawn=[experiment["name"] for experiment in shown["experiments"]],
+        not_drawn=not_drawn(analysis),
         last_stop=len(shown["stops"]) - 1,
         data={
             "explorer": shown,

@@ -20,6 +20,7 @@ _DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1
 _MARKERS = {
     "circle": "o",
     "square": "s",
+    "cell": "s",
     "triangle": "^",
     "diamond": "D",
     "star": "*",
@@ -28,7 +29,7 @@ _MARKERS = {
     "ring": "o",
     "none": "",
 }
-_SIZES = {"star": 9.0, "diamond": 6.0, "cross": 5.0, "frame": 9.0, "ring": 4.5}
+_SIZES = {"star": 9.0, "diamond": 6.0, "cross": 5.0, "frame": 9.0, "ring": 4.5, "cell": 11.0}
 _STYLE: dict[str, Any] = {
     "font.size": 8.5,
     "axes.titlesize": 9,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import Any
 
 from oneclock.analysis import Analysis, Sweeps, analyse, read
 from oneclock.rule import REFRESHES, Rule
-from oneclock.study import records
 
 
 @dataclass(frozen=True)
@@ -33,31 +30,23 @@ class Subject:
 def subject_of(source: Path, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()) -> Subject:
     """A study's folder, or a CSV or Parquet table of runs, analysed with the refresh rule and these rules beside it."""
     study = read(source)
-    runs = list(records.runs_of(source)) if source.is_dir() else []
     return Subject(
         title=source.resolve().name if source.is_dir() else source.stem,
         study=study,
         analysis=analyse(study, refreshes, rules=rules),
-        progress=progress_of(runs),
-        environments=_environments(runs),
+        progress=progress_of(study.states),
+        environments=study.environments,
     )
 
 
-def progress_of(runs: Sequence[records.Run]) -> str:
+def progress_of(states: Mapping[str, int]) -> str:
     """How the runs of a folder ended, in words; empty where all finished.
 
-    >>> progress_of([])
-    ''
+    >>> progress_of({"finished": 2}), progress_of({"finished": 2, "failed": 1})
+    ('', 'Of 3 runs: 2 finished, 1 failed.')
     """
-    results = [run.result for run in runs]
-    counts = Counter("unfinished" if result is None else result.status for result in results)
-    if counts["finished"] == len(runs):
+    parts = [f"{states[kind]} {kind}" for kind in ("finished", "diverged", "failed", "unfinished") if states.get(kind)]
+    if not {*states} - {"finished"}:
         return ""
-    parts = [f"{counts[kind]} {kind}" for kind in ("finished", "diverged", "failed", "unfinished") if counts[kind]]
-    far = " so far" if counts["unfinished"] else ""
-    return f"Of {len(runs)} runs{far}: {', '.join(parts)}."
-
-
-def _environments(runs: Sequence[records.Run]) -> tuple[tuple[Mapping[str, Any], int], ...]:
-    counts = Counter(json.dumps(run.environment, sort_keys=True) for run in runs if run.environment)
-    return tuple((json.loads(text), count) for text, count in counts.most_common())
+    far = " so far" if states.get("unfinished") else ""
+    return f"Of {sum(states.values())} runs{far}: {', '.join(parts)}."

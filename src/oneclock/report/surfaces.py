@@ -20,6 +20,7 @@ from oneclock.report.chart import (
     number_axis,
     padded,
 )
+from oneclock.report.shown import drawn
 from oneclock.study.identity import safe_name
 
 SHADES = 5
@@ -33,8 +34,8 @@ _CAPTION = (
 
 
 def surface_figures(analysis: Analysis) -> Iterator[Figure]:
-    """One figure per experiment that was swept over rates too."""
-    for result in analysis.experiments:
+    """One figure per experiment that is drawn and was swept over rates too."""
+    for result in drawn(analysis):
         if result.surface is not None:
             charts = plane_chart(result.surface), profile_chart(result.surface)
             name = f"surface-{safe_name(result.name)}"
@@ -94,7 +95,7 @@ def _shades(surface: Surface) -> Iterator[Trace]:
         part = ranked[shade * len(ranked) // SHADES : (shade + 1) * len(ranked) // SHADES]
         if part:
             name = f"loss {part[0].loss:.4g} to {part[-1].loss:.4g}"
-            yield _cells(name, part, palette.ramp(SHADES - 1 - shade, SHADES), "square")
+            yield _cells(name, part, palette.ramp(SHADES - 1 - shade, SHADES), "cell")
     lost = [cell for cell in surface.cells if not math.isfinite(cell.loss)]
     if lost:
         yield _cells("no finite loss", lost, palette.INK, "cross")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from dataclasses import replace
+from itertools import accumulate, chain
 from statistics import quantiles
 
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
@@ -23,6 +24,7 @@ from oneclock.report.chart import (
     padded,
     short_beta,
 )
+from oneclock.report.shown import FEW, by_rank, drawn, not_drawn
 from oneclock.study.best import Interval
 from oneclock.study.identity import safe_name
 from oneclock.study.losses import error_bars
@@ -32,10 +34,10 @@ SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out e
 
 
 def sweep_figures(analysis: Analysis) -> list[Figure]:
-    """One figure per split, one panel per experiment."""
+    """One figure per split, one panel per experiment that is drawn."""
     figures = []
     for split, title in SPLIT_TITLES.items():
-        members = [result for result in analysis.experiments if result.split == split]
+        members = [result for result in drawn(analysis) if result.split == split]
         if not members:
             continue
         refreshes, betas = analysis.summary.refreshes, all_betas(analysis)
@@ -45,6 +47,7 @@ def sweep_figures(analysis: Analysis) -> list[Figure]:
             f"{quantity} The star is the best beta, seeds in pairs, the diamond the refresh rule's choice; shaded are "
             "the betas, and so the horizons, for which that choice stays."
         )
+        caption = " ".join(filter(None, (caption, not_drawn(analysis))))
         figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
     return figures
 
@@ -111,9 +114,9 @@ def interval_words(interval: Interval | None) -> str:
 
 
 def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
-    """One figure per experiment that has curves."""
+    """One figure per experiment that is drawn and has curves."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
-    for result in analysis.experiments:
+    for result in drawn(analysis):
         chart = curve_chart(sweeps[result.name], result)
         if chart is not None:
             caption = (
@@ -124,15 +127,27 @@ def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
             yield Figure(name, f"Validation curves: {result.name}", caption, (chart,))
 
 
+def curves_within(sweep: Sweep, result: ExperimentResult, most: int) -> tuple[Sweep, int]:
+    """The sweep with the runs, those of the best betas first, that have `most` evaluations; and how many it leaves."""
+    trials = by_rank([trial for trial in (*sweep.tied, *sweep.untied) if trial.val is not None], result)
+    total = accumulate(len(trial.val.steps) for trial in trials if trial.val is not None)
+    kept = {id(trial) for trial, points in zip(trials, total, strict=True) if points <= most}
+    tied, untied = (tuple(one for one in side if id(one) in kept) for side in (sweep.tied, sweep.untied))
+    return replace(sweep, tied=tied, untied=untied), len(trials) - len(kept)
+
+
 def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
-    """Every validation curve of one experiment with its early stop; None where no run has a curve."""
+    """Every validation curve of one experiment with its early stop; None where no run has a curve.
+
+    All but the best few betas are folded.
+    """
     trials = [trial for trial in (*sweep.tied, *sweep.untied) if trial.val is not None]
     if not trials:
         return None
     stops = {(point.beta, run.seed): run.early_stop for point in result.gaps for run in point.runs}
     series: list[Trace] = []
     for trial in trials:
-        line = _curve(trial, sweep.betas)
+        line = _curve(trial, tuple(point.beta for point in result.gaps))
         series.append(line)
         stop = stops.get((trial.beta, trial.seed)) if trial.beta2 is None else None
         if stop is not None and stop.stop in line.x:
@@ -145,7 +160,14 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
         y=_loss_axis(series, last),
         series=tuple(series),
         lines=tuple(_horizon_lines(result)),
+        folded=_folded(trials, result),
     )
+
+
+def _folded(trials: Sequence[Trial], result: ExperimentResult) -> tuple[str, ...]:
+    """The groups of all betas but the best few."""
+    groups = tuple(dict.fromkeys(map(_curve_name, by_rank([t for t in trials if t.beta2 is None], result))))
+    return groups[FEW:]
 
 
 def _bounds(points: list[BetaPoint]) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
@@ -224,11 +246,9 @@ def _arms(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
 def _curve(trial: Trial, betas: tuple[float, ...]) -> Trace:
     assert trial.val is not None
     kept = [(s, loss) for s, loss in zip(trial.val.steps, trial.val.losses, strict=True) if math.isfinite(loss)]
-    if trial.beta2 is None:
-        place, name = betas.index(trial.beta), f"β {short_beta(trial.beta)}"
-        color = palette.ramp(place, len(betas))
-    else:
-        place, name, color = len(betas), f"untied β₁ {trial.beta:g}, β₂ {trial.beta2:g}", palette.FIXED
+    name = _curve_name(trial)
+    place = betas.index(trial.beta) if trial.beta2 is None else len(betas)
+    color = palette.ramp(place, len(betas)) if trial.beta2 is None else palette.FIXED
     return Trace(
         name=f"{name}, seed {trial.seed}",
         x=tuple(step for step, _ in kept),
@@ -237,6 +257,11 @@ def _curve(trial: Trial, betas: tuple[float, ...]) -> Trace:
         dash=palette.dash(place),
         group=name,
     )
+
+
+def _curve_name(trial: Trial) -> str:
+    pair = "" if trial.beta2 is None else f"untied β₁ {trial.beta:g}, β₂ {trial.beta2:g}"
+    return pair or f"β {short_beta(trial.beta)}"
 
 
 def _early_stop(line: Trace, at: int, ran_out: bool) -> Trace:

@@ -93,8 +93,12 @@ def best_rates(runs: Iterable[RatedCell]) -> dict[Beta, float | None]:
     >>> best_rates([(0.9, 1.0, 1, 2.0), (0.9, 0.5, 1, 1.8), (0.99, 1.0, 1, 1.9), (0.99, 0.5, 1, 2.1)])
     {0.9: 0.5, 0.99: 1.0}
     """
+    known = list(runs)
+    only = dict((beta, rate) for beta, rate, _, _ in known)
+    if all(rate == only[beta] for beta, rate, _, _ in known):  # one each: nothing to compare
+        return only
     found: dict[Beta, tuple[float, float | None]] = {}
-    for (beta, rate), level in levels(runs).items():
+    for (beta, rate), level in levels(known).items():
         if beta not in found or level < found[beta][0]:
             found[beta] = level, rate
     return {beta: rate for beta, (_, rate) in found.items()}

@@ -1,10 +1,13 @@
-"""The columns of a long table, checked: every refusal names its row. Rows count from 1 below the header."""
+"""The columns of a table of runs, checked: every refusal names its row. Rows count from 1 below the header.
+
+A long table has a row per evaluation; of records there is a row per run, with what it measured beside it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,10 @@ _LONGEST_SHOWN = 60
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The checked columns, as arrays of one length; `experiment` is an index into `names`; absent values are NaN."""
+    """The checked columns, as arrays of one length; `experiment` is an index into `names`; absent values are NaN.
+
+    `measured` holds for each row the evaluations of its run, as (step, val, train); None where rows are evaluations.
+    """
 
     names: tuple[str, ...]
     experiment: np.ndarray
@@ -34,10 +40,12 @@ class Rows:
     train: np.ndarray
     diverged: np.ndarray
     curves: bool
+    measured: Sequence[np.ndarray] | None = None
+    known_steps: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
 
     @classmethod
-    def checked(cls, columns: Mapping[str, Sequence[Any]]) -> Rows:
-        curves = _has_curves(columns)
+    def checked(cls, columns: Mapping[str, Sequence[Any]], measured: Sequence[np.ndarray] | None = None) -> Rows:
+        curves = measured is not None or _has_curves(columns)
         count = len(columns["experiment"])
         if not count:
             raise ValueError("the table has no rows")
@@ -60,7 +68,7 @@ class Rows:
         budget, t_es = numbers("budget"), numbers("t_es")
         for name, values in (("budget", budget), ("t_es", t_es)):
             _refuse((values <= 0) | np.isinf(values), f"has a {name} that is not a finite number above 0", values)
-        step = numbers("step") if curves else np.zeros(count)
+        step = numbers("step", 0.0) if curves else np.zeros(count)
         _refuse(~(step >= 0) | np.isinf(step), "has no step, or one below 0", step)
         val, train = ("val_loss", "train_loss") if curves else ("min_val_loss", "min_train_loss")
         rows = cls(
@@ -78,6 +86,7 @@ class Rows:
             train=numbers(train),
             diverged=_diverged(columns.get("status"), count),
             curves=curves,
+            measured=measured,
         )
         rows._refuse_duplicates()
         return rows
@@ -101,23 +110,35 @@ class Rows:
         """One run from its rows, in the order of their steps; a row with a training loss alone is no validation."""
         first = rows[0]
         beta, beta2, rate = float(self.beta[first]), float(self.beta2[first]), float(self.rate[first])
-        val = self.val[rows[~np.isnan(self.val[rows]) | np.isnan(self.train[rows])]]
+        step, val, train = self._measured(rows)
+        validated, trained = ~np.isnan(val) | np.isnan(train), ~np.isnan(train)
+        last = val[validated][-1:]
         return Trial(
             beta=beta,
             beta2=None if beta2 == beta else beta2,
             seed=int(self.seed[first]),
-            val=self._curve(self.val, rows[~np.isnan(self.val[rows]) | np.isnan(self.train[rows])]),
-            train=self._curve(self.train, rows[~np.isnan(self.train[rows])]),
-            min_val_loss=_smallest(self.val[rows]),
-            min_train_loss=_smallest(self.train[rows]),
-            diverged=bool(self.diverged[rows].any() or (len(val) and not np.isfinite(val[-1]))),
+            val=self._curve(step[validated], val[validated]),
+            train=self._curve(step[trained], train[trained]),
+            min_val_loss=_smallest(val),
+            min_train_loss=_smallest(train),
+            diverged=bool(self.diverged[rows].any() or not np.isfinite(last).all()),
             rate=None if math.isnan(rate) else rate,
         )
 
-    def _curve(self, losses: np.ndarray, rows: np.ndarray) -> Curve | None:
-        if not self.curves or _smallest(losses[rows]) is None:
+    def _measured(self, rows: np.ndarray) -> Sequence[np.ndarray]:
+        if self.measured is not None:
+            (row,) = rows
+            return self.measured[row].T
+        return self.step[rows], self.val[rows], self.train[rows]
+
+    def _curve(self, step: np.ndarray, losses: np.ndarray) -> Curve | None:
+        """The curve, where there is one; runs that were evaluated at the same steps share them."""
+        if not self.curves or not np.isfinite(losses).any():
             return None
-        return Curve([_whole(step) for step in self.step[rows].tolist()], losses[rows].tolist())
+        key = step.tobytes()
+        if key not in self.known_steps:
+            self.known_steps[key] = tuple(map(_whole, step.tolist()))
+        return Curve(self.known_steps[key], losses.tolist())
 
     def sweep(self, code: int, trials: list[Trial]) -> Sweep:
         """One experiment from its runs; what must be one value for all its rows is checked here."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from oneclock.guards import small_file
+from oneclock.guards import small_bytes
 from oneclock.study.identity import hash_of
 
 SCHEMA = 2
@@ -33,27 +33,36 @@ def read_json(path: Path) -> dict[str, Any]:
     100
     """
     try:
-        text = small_file(Path(path)).read_bytes()
+        return unsealed(small_bytes(path), path)
     except FileNotFoundError:
         raise ValueError(f"{path} is missing: this is not a record of oneclock") from None
+
+
+def unsealed(data: bytes, place: object) -> dict[str, Any]:
+    """The JSON object in these bytes, as `read_json` of a file; `place` names them where they are refused."""
     try:
-        value = json.loads(text.decode("utf-8"))
+        value = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"{path} is not JSON: {error}") from None
+        raise Damaged(f"{place} is not JSON: {error}") from None
     schema = value.get("schema") if isinstance(value, dict) else None
     if not isinstance(schema, int):
-        raise ValueError(f"{path} is not a record of oneclock: it has no schema")
+        raise ValueError(f"{place} is not a record of oneclock: it has no schema")
     if schema > SCHEMA:
-        raise ValueError(f"{path} has schema {schema}, newer than this oneclock knows ({SCHEMA}); upgrade oneclock")
-    if schema > 1 and value.pop("seal", None) != _seal(value):
-        raise Damaged(f"{path} is damaged: it does not say what was written (its seal does not fit)")
+        raise ValueError(f"{place} has schema {schema}, newer than this oneclock knows ({SCHEMA}); upgrade oneclock")
+    if schema > 1 and value.pop("seal", None) != hash_of(value):
+        raise Damaged(f"{place} is damaged: it does not say what was written (its seal does not fit)")
     return value
+
+
+def sealed(value: Mapping[str, Any], indent: int | None = None) -> str:
+    """The object as JSON text under this schema, with its seal; `unsealed` reads it."""
+    whole = json.loads(json.dumps({"schema": SCHEMA, **value}, allow_nan=False))
+    return json.dumps(whole | {"seal": hash_of(whole)}, indent=indent)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write the object, sealed, under this schema: a reader sees the whole file or none."""
-    whole = json.loads(json.dumps({"schema": SCHEMA, **value}, allow_nan=False))
-    write_aside(path, json.dumps(whole | {"seal": _seal(whole)}, indent=1) + "\n")
+    write_aside(path, sealed(value, indent=1) + "\n")
 
 
 def write_aside(path: Path, text: str) -> None:
@@ -73,7 +82,3 @@ def sweep_asides(folder: Path) -> None:
     """Remove what killed writers left beside the files of a folder that this process alone works on."""
     for left in folder.glob(".*.json*.[0-9]*"):
         left.unlink(missing_ok=True)
-
-
-def _seal(value: Mapping[str, Any]) -> str:
-    return hash_of(value)

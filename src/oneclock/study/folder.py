@@ -3,6 +3,7 @@
 STUDY/
   study.json     targets, protocol, and the hash of both
   runs/          one folder per run, see `oneclock.study.records`
+  runs.jsonl     in their place all runs in one file, see `oneclock.study.packed`
   claim-1.json   while a sweep works on it
   torn/          run folders whose record could not be relied on, set aside
 """
@@ -10,8 +11,7 @@ STUDY/
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from oneclock.study import best as choosing
 from oneclock.study.claims import holder
 from oneclock.study.files import read_json, write_json
-from oneclock.study.identity import Beta, Identity, hash_of
+from oneclock.study.identity import Beta, Identity, hash_of, safe_name
+from oneclock.study.packed import write_folders
+from oneclock.study.places import PACKED, Files, is_packed, places
 from oneclock.study.records import Result, Run, damage
 
 if TYPE_CHECKING:
@@ -64,7 +66,9 @@ class Study:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._runs = self.path / "runs"
         self._ended: dict[str, Result] = {}
+        self._by_experiment: dict[str, dict[str, Result]] = {}
         self._identities: dict[str, Identity] = {}
         self._looked = False
 
@@ -72,7 +76,7 @@ class Study:
     def open(cls, path: str | Path) -> Study:
         """The study in a folder; ValueError where there is none."""
         study = cls(path)
-        if not (study.path / "study.json").exists() and not (study.path / "runs").is_dir():
+        if not any((study.path / name).exists() for name in ("study.json", "runs", PACKED)):
             raise ValueError(f"{path} holds no study: it has neither study.json nor runs/")
         return study
 
@@ -94,63 +98,59 @@ class Study:
 
     def folders(self) -> list[str]:
         """The folders of all runs that were started, EXPERIMENT/RUN below `runs`, in a fixed order."""
-        found = []
-        for experiment in _entries(self.path / "runs"):
-            found += [f"{experiment}/{run}" for run in _entries(self.path / "runs" / experiment)]
-        return found
+        return [folder for folder, _ in places(self.path)]
 
     def identity(self, folder: str) -> Identity:
         """What the run in a folder is."""
         if folder not in self._identities:
-            self._identities[folder] = Run.read(self.path / "runs" / folder).identity
+            files = dict(places(self.path))[folder] if is_packed(self.path) else None
+            self._identities[folder] = Run.read(self._runs / folder, files).identity
         return self._identities[folder]
 
     @property
     def ended(self) -> Mapping[str, Result]:
         """How the runs ended that have, by folder; looked up once, then kept up to date by `remember`."""
         if not self._looked:
-            for folder in self.folders():
-                if folder not in self._ended and (result := self._result(folder)) is not None:
-                    self._ended[folder] = result
+            for folder, files in places(self.path):
+                if folder not in self._ended and (result := self._result(folder, files)) is not None:
+                    self.remember(folder, result)
             self._looked = True
         return self._ended
 
-    def _result(self, folder: str) -> Result | None:
-        path = self.path / "runs" / folder
-        if not (path / "result.json").exists():
-            return None
+    def _result(self, folder: str, files: Files) -> Result | None:
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            run = Run.read(path)
+            run = Run.read(self._runs / folder, files)
             self._identities[folder] = run.identity
             return run.result
         return None
 
     def remember(self, folder: str, result: Result) -> None:
         """Count a run as ended, whether or not the disk took its record."""
-        self._ended[folder] = result
+        self._ended[folder] = self._by_experiment.setdefault(_experiment(folder), {})[folder] = result
+
+    def _forget(self, folder: str) -> None:
+        self._ended.pop(folder, None)
+        self._by_experiment.get(_experiment(folder), {}).pop(folder, None)
 
     def look_again(self) -> None:
         """Forget what is known of the runs: others may have ended some."""
-        self._ended, self._looked = {}, False
+        self._ended, self._by_experiment, self._looked = {}, {}, False
 
     def losses(self, experiment: str) -> list[choosing.Cell]:
         """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best rate."""
-        own = [(self.identity(folder), result.loss) for folder, result in self._ended_of(experiment)]
+        ended = self._by_experiment.get(safe_name(experiment), {}) if self.ended else {}
+        own = [(self.identity(folder), result.loss) for folder, result in ended.items()]
         runs = [(one.beta, one.rate, one.seed, loss) for one, loss in own]
         rates = choosing.best_rates(runs)
         return [(b, seed, loss) for b, rate, seed, loss in runs if isinstance(b, float) and rate == rates[b]]
 
-    def _ended_of(self, experiment: str) -> Iterator[tuple[str, Result]]:
-        prefix = _prefix(experiment)
-        yield from ((folder, result) for folder, result in self.ended.items() if folder.startswith(prefix))
-
     def best(self, experiment: str | None = None) -> choosing.Best:
         """The best beta so far of an experiment, with how sure that is; of the first where none is named."""
-        names = self.experiments
-        name = experiment or (names[0] if names else "")
-        if name not in names:
+        name = next(iter(self.experiments), "") if experiment is None else experiment
+        runs = self.losses(name)
+        if not runs and name not in (names := self.experiments):
             raise ValueError(f"{self.path} has no experiment {name!r}; it has {', '.join(names) or 'none'}")
-        return choosing.best_beta(self.losses(name))
+        return choosing.best_beta(runs)
 
     def choice(self, experiment: str | None = None) -> float | None:
         """The best beta so far, or None where the runs allow no answer; `best` says why, and how sure it is."""
@@ -170,18 +170,17 @@ class Study:
 
     def row(self, folder: str, identity: Identity | None = None) -> Row:
         """One run as it is now; `identity` says what it is where it may not have started."""
-        path = self.path / "runs" / folder
-        torn = None if folder in self.ended or not path.exists() else damage(path)
+        if (result := self.ended.get(folder)) is not None:
+            told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
+            return Row(**_named(identity or self.identity(folder)), state=result.status, step=result.steps, **told)
+        path = self._runs / folder
+        torn = damage(path) if path.exists() else None
         if identity is None:
             known = torn is None and (path / "run.json").exists()
             identity = self.identity(folder) if known else _of_folder(folder)
-        start: dict[str, Any] = {
-            name: getattr(identity, name) for name in ("experiment", "beta", "seed", "budget", "rate")
-        }
-        if (result := self.ended.get(folder)) is not None:
-            told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
-            return Row(**start, state=result.status, step=result.steps, **told)
-        return Row(**start, state="torn", step=0, reason=torn) if torn is not None else _under_way(start, path)
+        if torn is not None:
+            return Row(**_named(identity), state="torn", step=0, reason=torn)
+        return _under_way(_named(identity), path)
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
@@ -189,17 +188,23 @@ class Study:
 
     def forget_failed(self) -> int:
         """Make failed runs unfinished, so that the next sweep goes on with them; tells how many."""
-        failed = self.failed()
+        if failed := self.failed():
+            self.unpack()
         for folder in failed:
-            (self.path / "runs" / folder / "result.json").unlink(missing_ok=True)
-            del self._ended[folder]
+            (self._runs / folder / "result.json").unlink(missing_ok=True)
+            self._forget(folder)
         return len(failed)
+
+    def unpack(self) -> None:
+        """Put the runs into folders where they are packed, for whoever has claimed the study and writes to it."""
+        if is_packed(self.path):
+            write_folders(self.path)
 
     def set_damaged_aside(self) -> list[tuple[str, str]]:
         """Move run folders whose record cannot be relied on to `torn/`, so that they run anew; tells which and why."""
         moved = []
         for folder in self.folders():
-            if (reason := damage(self.path / "runs" / folder)) is not None:
+            if (reason := damage(self._runs / folder)) is not None:
                 self.set_aside(folder)
                 moved.append((folder, reason))
         return moved
@@ -210,10 +215,15 @@ class Study:
         while place.exists():
             place = place.with_name(place.name + "-again")
         place.parent.mkdir(parents=True, exist_ok=True)
-        (self.path / "runs" / folder).rename(place)
-        self._ended.pop(folder, None)
+        (self._runs / folder).rename(place)
+        self._forget(folder)
         self._identities.pop(folder, None)
         return place
+
+
+def _named(identity: Identity) -> dict[str, Any]:
+    """What a row says of a run before it says how far it is."""
+    return {name: getattr(identity, name) for name in ("experiment", "beta", "seed", "budget", "rate")}
 
 
 def _under_way(start: Mapping[str, Any], path: Path) -> Row:
@@ -245,13 +255,9 @@ def open_study(path: str | Path) -> Study:
     return Study.open(path)
 
 
-def _entries(folder: Path) -> Iterator[str]:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        yield from sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
-
-
-def _prefix(experiment: str) -> str:
-    return Identity(experiment, 0.0, 0, 1).folder.partition("/")[0] + "/"
+def _experiment(folder: str) -> str:
+    """The part of a run's folder that all runs of its experiment share."""
+    return folder.partition("/")[0]
 
 
 def _of_folder(folder: str) -> Identity:

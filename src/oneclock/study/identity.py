@@ -64,7 +64,10 @@ def hash_of(value: Any) -> str:
     >>> hash_of({"b": 1, "a": 2}) == hash_of({"a": 2, "b": 1})
     True
     """
-    return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
+    return hashlib.sha256(_in_order(value).encode()).hexdigest()[:16]
+
+
+_in_order = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

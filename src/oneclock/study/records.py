@@ -21,10 +21,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from oneclock.guards import LARGEST_CURVE, small_file
+from oneclock.guards import LARGEST_CURVE
 from oneclock.horizon import Curve
-from oneclock.study.files import Damaged, read_json, sweep_asides, write_aside, write_json
+from oneclock.study.evaluations import Evaluations, Point, whole_step
+from oneclock.study.files import Damaged, sweep_asides, unsealed, write_aside, write_json
 from oneclock.study.identity import Identity, differences
+from oneclock.study.places import Files, Folder, places
 
 Status = Literal["finished", "diverged", "failed"]
 """How a run ended: `finished` its budget, `diverged` (a loss that is not finite), or `failed` (reason says why)."""
@@ -49,15 +51,6 @@ class Result:
         return math.inf if self.status == "diverged" or self.best_loss is None else self.best_loss
 
 
-@dataclass(frozen=True)
-class Point:
-    """One evaluation; a loss is None where it was not measured and NaN where it was not finite."""
-
-    step: int
-    val_loss: float | None = None
-    train_loss: float | None = None
-
-
 class Run:
     """A run's folder: opened with `start` to write it, with `read` to read it.
 
@@ -69,8 +62,11 @@ class Run:
     200
     """
 
-    def __init__(self, path: Path, identity: Identity, environment: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path, identity: Identity, environment: Mapping[str, Any], files: Files | None = None
+    ) -> None:
         self.path, self.identity, self.environment = path, identity, environment
+        self._files = files or Folder(path)
 
     @classmethod
     def start(cls, path: Path, identity: Identity, environment: Mapping[str, Any] | None = None) -> Run:
@@ -94,9 +90,13 @@ class Run:
         return run
 
     @classmethod
-    def read(cls, path: Path) -> Run:
-        """Open the folder to read. A foreign, newer or damaged record is refused in one line."""
-        header = read_json(Path(path) / "run.json")
+    def read(cls, path: Path, files: Files | None = None) -> Run:
+        """Open the folder (or `files` in its place) to read. A foreign or damaged record is refused in one line."""
+        files = files or Folder(path)
+        data = files.read("run.json")
+        if data is None:
+            raise ValueError(f"{path}/run.json is missing: this is not a record of oneclock")
+        header = unsealed(data, f"{path}/run.json")
         try:
             beta, rate = header["beta"], header.get("rate")
             identity = Identity(
@@ -110,12 +110,14 @@ class Run:
             )
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"{path}/run.json is not a run of oneclock: {error!r}") from None
-        return cls(Path(path), identity, header.get("environment", {}))
+        return cls(Path(path), identity, header.get("environment", {}), files)
 
     def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None) -> None:
         """Append one evaluation, handed to the disk before this returns."""
         losses = {"val_loss": val_loss, "train_loss": train_loss}
-        line = {"step": step} | {name: _json_loss(loss) for name, loss in losses.items() if loss is not None}
+        line = {"step": whole_step(step)} | {
+            name: _json_loss(loss) for name, loss in losses.items() if loss is not None
+        }
         with open(self.path / "curve.jsonl", "ab") as file:
             file.write((json.dumps(line) + "\n").encode())
             file.flush()
@@ -131,10 +133,9 @@ class Run:
         """Write the result, once: from here on the run is finished."""
         assert status in get_args(Status)
         data = self._bytes()
-        points = _points(data, self.path)
-        best_loss, best_step = _best(points)
-        last = max((p.step for p in points), default=0)
-        result = Result(status, best_loss, best_step, last if steps is None else steps, round(seconds, 3), reason)
+        known = Evaluations.read(data, self.path)
+        last = known.steps[-1] if known.steps else 0
+        result = Result(status, *known.best, last if steps is None else steps, round(seconds, 3), reason)
         write_json(self.path / "result.json", asdict(result) | {"curve": _proof(data)})
         return result
 
@@ -145,19 +146,17 @@ class Run:
 
     def points(self) -> list[Point]:
         """All evaluations so far, by step; of a step logged twice the later line counts."""
-        return _points(self._bytes(), self.path)
+        return Evaluations.read(self._bytes(), self.path).points
 
-    def verified(self) -> list[Point]:
-        """The evaluations of a run that has ended, compared with its result: `Damaged` where they do not agree."""
-        data, (result, proof) = self._bytes(), self._ended()
-        points = _points(data, self.path)
-        if result is None:
-            return points
+    def whole(self) -> tuple[Result | None, Evaluations]:
+        """How it ended and what it measured, compared with one another: `Damaged` where they do not agree."""
+        (result, proof), data = self._ended(), self._bytes()  # in this order: once it has ended, its curve stays
+        known = Evaluations.read(data, self.path)
         if proof is not None and proof != _proof(data):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: it does not hold what was written")
-        if proof is None and (_best(points) != (result.best_loss, result.best_step) or _beyond(points, result)):
+        if result is not None and proof is None and not _agree(known, result):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: its best loss is not the one in result.json")
-        return points
+        return result, known
 
     def curve(self, loss: Literal["val_loss", "train_loss"] = "val_loss") -> Curve | None:
         """The validation (or training) curve, or None where no such loss is finite."""
@@ -168,9 +167,10 @@ class Run:
 
     def _ended(self) -> tuple[Result | None, dict[str, Any] | None]:
         """How the run ended, and what proves its curve whole (None in records of schema 1)."""
-        if not (self.path / "result.json").exists():
+        data = self._files.read("result.json")
+        if data is None:
             return None, None
-        values = read_json(self.path / "result.json")
+        values = unsealed(data, f"{self.path}/result.json")
         try:
             result = Result(**{name: values[name] for name in Result.__dataclass_fields__})
         except KeyError as error:
@@ -178,30 +178,26 @@ class Run:
         if result.status not in get_args(Status):
             raise Damaged(f"{self.path}/result.json is damaged: {result.status!r} is no way to end")
         proof = values.get("curve")
-        if proof is not None and proof["bytes"] != self._length():
+        if proof is not None and proof["bytes"] != (self._files.length("curve.jsonl") or 0):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
         return result, proof
 
     def _bytes(self) -> bytes:
-        path = self.path / "curve.jsonl"
-        return small_file(path, LARGEST_CURVE).read_bytes() if path.exists() else b""
-
-    def _length(self) -> int:
-        path = self.path / "curve.jsonl"
-        return path.stat().st_size if path.exists() else 0
+        return self._files.read("curve.jsonl", LARGEST_CURVE) or b""
 
 
 def runs_of(study: Path) -> Iterator[Run]:
-    """Every run below a study's folder, finished or not, in a fixed order."""
-    for header in sorted(Path(study).glob("runs/*/*/run.json")):
-        yield Run.read(header.parent)
+    """Every run of a study, finished or not, in a fixed order; its folder need not be there where it is packed."""
+    for folder, files in places(study):
+        if files.length("run.json") is not None:
+            yield Run.read(Path(study) / "runs" / folder, files)
 
 
 def damage(path: Path) -> str | None:
     """Why a run's record cannot be relied on, or None where it can or is not there yet."""
     try:
         if (path / "run.json").exists():
-            Run.read(path).verified()
+            Run.read(path).whole()
         elif (path / "result.json").exists():
             return f"{path}/result.json has no run.json beside it"
     except (ValueError, TypeError) as error:
@@ -209,28 +205,10 @@ def damage(path: Path) -> str | None:
     return None
 
 
-_decode = json.JSONDecoder().decode
-"""As `json.loads`, without looking at every line for its encoding, which takes as long as reading it."""
-
-
-def _points(data: bytes, path: Path) -> list[Point]:
-    points = {}
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):  # what follows the last newline is a torn line
-        try:
-            point = _point(_decode(line.decode()))
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            raise Damaged(f"{path}/curve.jsonl, line {number} is not an evaluation: {error!r}") from None
-        points[point.step] = point
-    return [points[step] for step in sorted(points)]
-
-
-def _best(points: list[Point]) -> tuple[float | None, int | None]:
-    finite = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
-    return min(finite) if finite else (None, None)
-
-
-def _beyond(points: list[Point], result: Result) -> bool:
-    return bool(points) and points[-1].step > result.steps
+def _agree(known: Evaluations, result: Result) -> bool:
+    """Whether a result of schema 1 can be that of the evaluations."""
+    beyond = bool(known.steps) and known.steps[-1] > result.steps
+    return known.best == (result.best_loss, result.best_step) and not beyond
 
 
 def _proof(data: bytes) -> dict[str, Any]:
@@ -251,14 +229,3 @@ def _json_loss(loss: float) -> float | None:
 def _losses(point: Point) -> dict[str, float | None]:
     measured = {"val_loss": point.val_loss, "train_loss": point.train_loss}
     return {name: _json_loss(loss) for name, loss in measured.items() if loss is not None}
-
-
-def _point(values: Mapping[str, Any]) -> Point:
-    losses = {
-        name: math.nan if values[name] is None else float(values[name])
-        for name in ("val_loss", "train_loss")
-        if name in values
-    }
-    if not 0 <= values["step"] < 2**63:
-        raise ValueError(f"step {values['step']} is not a step")
-    return Point(step=int(values["step"]), **losses)

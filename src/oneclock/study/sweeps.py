@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from oneclock.horizon import Curve
 from oneclock.rule import GRID
@@ -56,10 +57,15 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Sweeps, development first, each in the order of their names; `missing` says in words what was left out."""
+    """Sweeps, development first, each in the order of their names; `missing` says in words what was left out.
+
+    Of records also what was read with the losses: how many runs are in each state, and in which environments they ran.
+    """
 
     sweeps: tuple[Sweep, ...]
     missing: tuple[str, ...] = ()
+    states: Mapping[str, int] = field(default_factory=dict, compare=False)
+    environments: tuple[tuple[Mapping[str, Any], int], ...] = field(default=(), compare=False)
 
 
 def missing_from(name: str, trials: list[Trial]) -> Iterator[str]:

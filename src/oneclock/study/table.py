@@ -15,9 +15,12 @@ and no validation loss measured the one alone. Rows count from 1 below the heade
 from __future__ import annotations
 
 import csv
+import json
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,7 @@ from oneclock.guards import lines, plain_file, plain_table, refuse_vast
 from oneclock.plain_text import cell_as_it_was, printable, without_places
 from oneclock.study import records
 from oneclock.study.columns import Rows
+from oneclock.study.evaluations import Evaluations
 from oneclock.study.identity import Identity
 from oneclock.study.sweeps import SPLITS, Sweep, Sweeps, Trial
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweeps", "Sweep", "Trial", "read", "sweeps_of"]
 
+_RUN = ("experiment", "split", "budget", "beta", "beta2", "rate", "seed", "status")
+_MEASURED = ("t_es", "step", "val_loss", "train_loss", "min_val_loss", "min_train_loss")
 _PARQUET = (".parquet", ".pq")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
@@ -85,9 +91,21 @@ def _text(path: Path, delimiter: str) -> pd.DataFrame:
         raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first cells for names of the rows
         raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
+    _refuse_hidden_rows(frame, path, delimiter)
     if "experiment" in frame:
         frame["experiment"] = frame["experiment"].map(cell_as_it_was, na_action="ignore")
     return frame
+
+
+def _refuse_hidden_rows(frame: pd.DataFrame, path: Path, delimiter: str) -> None:
+    """ValueError where a cell that is not used has rows inside: two stray quotes make one of all between them."""
+    for name in frame.columns.difference([*_RUN, *_MEASURED]):
+        cells = frame[name].dropna()
+        hidden = cells[cells.str.contains(r"[\r\n]") & cells.str.contains(delimiter, regex=False)]
+        if count := int(hidden.str.count(r"\r\n|\r|\n").sum()):
+            where = f"the column {printable(str(name))!r}, row {hidden.index[0] + 1}"
+            way = "a stray quote does that: mend it, or leave the column out"
+            raise ValueError(f"{path.name} hides {count} line(s) in quoted cells of {where}; {way}")
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -106,9 +124,16 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path.name} cannot be read as a Parquet table: {why}") from None
 
 
-def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Sweeps:
-    """A study from the columns of a long table, all of one length. Every ValueError names the row."""
-    table = Rows.checked(columns)
+def sweeps_of(
+    columns: Mapping[str, Sequence[Any]],
+    missing: tuple[str, ...] = (),
+    measured: Sequence[np.ndarray] | None = None,
+) -> Sweeps:
+    """A study from the columns of a long table, all of one length. Every ValueError names the row.
+
+    Or from a row per run, with the evaluations of each run in `measured`: rows of step, val_loss and train_loss.
+    """
+    table = Rows.checked(columns, measured)
     order = np.lexsort((table.step, *table.key().T[::-1]))
     key = table.key()[order]
     starts = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(axis=1)])
@@ -128,33 +153,30 @@ def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = (
     return Sweeps(tuple(sweeps), tuple(left_out))
 
 
-_RUN = ("experiment", "split", "budget", "beta", "beta2", "rate", "seed", "status")
-_EVALUATION = ("step", "val_loss", "train_loss")
-
-
 def _sweeps_of_records(path: Path) -> Sweeps:
-    runs: list[tuple[Any, ...]] = []
-    curves: list[np.ndarray] = []
+    """A study from its records; runs that are unfinished or failed are left out, and said to be."""
+    rows: list[tuple[Any, ...]] = []
+    measured: list[np.ndarray] = []
     missing = []
+    states: Counter[str] = Counter()
+    environments: Counter[str] = Counter()
     for run in records.runs_of(path):
-        identity, result = run.identity, run.result
+        identity, (result, known) = run.identity, run.whole()
+        states["unfinished" if result is None else result.status] += 1
+        environments[json.dumps(run.environment, sort_keys=True)] += 1
         if result is None or result.status == "failed":
             told = without_places((result and result.reason) or "no reason recorded")
             why = "is not finished" if result is None else f"failed ({told})"
             missing.append(f"{identity.experiment}: beta {identity.beta}, seed {identity.seed} {why}; left out")
         else:
-            runs.append((*_head(identity), result.status))
-            curves.append(_evaluations(run))
-    if not runs:
+            rows.append((*_head(identity), result.status))
+            measured.append(_measured(known))
+    if not rows:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
-    lengths = [len(curve) for curve in curves]
-    columns: dict[str, Any] = {
-        name: np.repeat(np.array(values, dtype=object), lengths)
-        for name, values in zip(_RUN, zip(*runs, strict=True), strict=True)
-    }
-    columns |= dict(zip(_EVALUATION, np.concatenate(curves).T, strict=True))
-    return sweeps_of(columns, tuple(missing))
+    columns = dict(zip(_RUN, zip(*rows, strict=True), strict=True))
+    ran_on = tuple((json.loads(text), count) for text, count in environments.most_common() if text != "{}")
+    return replace(sweeps_of(columns, tuple(missing), measured), states=states, environments=ran_on)
 
 
 def _head(identity: Identity) -> tuple[Any, ...]:
@@ -163,10 +185,13 @@ def _head(identity: Identity) -> tuple[Any, ...]:
     return identity.experiment, identity.split, identity.budget, beta, beta2, _rate(identity), identity.seed
 
 
-def _evaluations(run: records.Run) -> np.ndarray:
+def _measured(known: Evaluations) -> np.ndarray:
     """One row of step and losses per evaluation; a run without any is one row without a loss, lest it vanish."""
-    points = [point for point in run.verified() if point.val_loss is not None or point.train_loss is not None]
-    return np.array([(p.step, p.val_loss, p.train_loss) for p in points or [records.Point(step=0)]], dtype=float)
+    rows = np.array([known.steps, known.val_losses, known.train_losses], dtype=float).T
+    if None in known.val_losses and None in known.train_losses:
+        measured = zip(known.val_losses, known.train_losses, strict=True)
+        rows = rows[[val is not None or train is not None for val, train in measured]]
+    return rows if len(rows) else np.array([[0, math.nan, math.nan]])
 
 
 def _rate(identity: Identity) -> float | None:

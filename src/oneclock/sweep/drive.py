@@ -159,6 +159,7 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
             told = printable(f"torn        {folder} was set aside in torn/ and runs anew ({reason})")
             print(told, file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
+            plan.study.unpack()
             _run(plan, where, claim, quiet)
     return plan.study
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from oneclock.study.folder import Row, Study
 from oneclock.study.identity import Identity, differences
+from oneclock.study.places import is_packed
 from oneclock.study.records import Result, Run
 from oneclock.sweep import code
 from oneclock.sweep import protocol as protocols
@@ -81,7 +82,7 @@ class Plan:
         if (before := self._before()) is not None:
             self._check_code(before)
             self._check_against(before)
-        elif (self.path / "runs").is_dir():
+        elif (self.path / "runs").is_dir() or is_packed(self.path):
             self._check_runs()
         elif self.path.exists() and any(not path.name.startswith(("claim-", ".")) for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is not empty and holds no study; choose another folder")
@@ -198,7 +199,7 @@ class Plan:
     def row(self, target: Target, cell: Cell) -> Row:
         """One run as it is now."""
         identity = Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate)
-        return self.study.row(identity.folder, identity)
+        return self.study.row(self.folder(target, cell), identity)
 
     def remember(self, target: Target, cell: Cell, result: Result) -> None:
         """Count a run as ended, whether or not the disk took its record."""

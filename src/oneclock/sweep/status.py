@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,25 @@ def status(plan: Plan) -> dict[str, Any]:
         "sweep": str(owner) if owner else None,
         "seconds_left": time_left(rows, left, running) if owner else None,
         "targets": targets,
-        "runs": [asdict(row) for row in rows],
+        "runs": [dict(vars(row)) for row in rows],
     }
+
+
+def in_json(found: dict[str, Any]) -> str:
+    """What `status` found as JSON, a run per line: of ten thousand it is still quick to write and to search.
+
+    >>> print(in_json({"sweep": None, "runs": [{"seed": 1}, {"seed": 2}]}))
+    {
+      "sweep": null,
+      "runs": [
+        {"seed": 1},
+        {"seed": 2}
+      ]
+    }
+    """
+    head, tail = json.dumps({**found, "runs": []}, indent=2).rsplit("[]", 1)
+    lines = ",\n".join(f"    {json.dumps(run)}" for run in found["runs"])
+    return f"{head}[\n{lines}\n  ]{tail}"
 
 
 def best_in_words(target: dict[str, Any]) -> str:
@@ -77,8 +95,8 @@ def show(found: dict[str, Any]) -> None:
     told = [row for row in rows if row.reason] if console.is_terminal else rows
     if console.is_terminal:
         console.print(table(rows))
-    for row in told:
-        console.print(_line(row, Path(found["study"])))
+    if told:
+        console.print("\n".join(_line(row, Path(found["study"])) for row in told))
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))

@@ -7,16 +7,19 @@ from pathlib import Path
 from oneclock import guards
 from oneclock.logs.source import Contents, Found, Wanted
 from oneclock.study.files import read_json
-from oneclock.study.records import Run
+from oneclock.study.places import PACKED
+from oneclock.study.records import Run, runs_of
 
 FORMAT = "oneclock record"
-_FILES = ("run.json", "curve.jsonl", "result.json")
+_FILES = ("run.json", "curve.jsonl", "result.json", PACKED)
 _HEADERS = ("run.json", "*/run.json", "runs/*/*/run.json")  # of a run, an experiment in a study, a study
 
 
 def sniff(path: Path) -> bool:
     folder = path.parent if path.name in _FILES else path
-    return any(_is_record(header) for pattern in _HEADERS for header in folder.glob(pattern))
+    return (folder / PACKED).is_file() or any(
+        _is_record(header) for pattern in _HEADERS for header in folder.glob(pattern)
+    )
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
@@ -38,10 +41,13 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 def _runs(folder: Path) -> list[Run]:
     headers = next(found for pattern in _HEADERS if (found := sorted(folder.glob(pattern))) or pattern == _HEADERS[-1])
-    runs = [Run.read(header.parent) for header in headers]
+    packed = (folder / PACKED).is_file()
+    runs = list(runs_of(folder)) if packed else [Run.read(header.parent) for header in headers]
     experiments = sorted({run.identity.experiment for run in runs})
     if len(experiments) > 1:
-        raise ValueError(f"{folder} holds the experiments {', '.join(experiments)}; name the folder of one, in runs/")
+        way = "unpack it with `oneclock unpack` and " if packed else ""
+        listed = ", ".join(experiments)
+        raise ValueError(f"{folder} holds the experiments {listed}; {way}name the folder of one, in runs/")
     return runs
 
 

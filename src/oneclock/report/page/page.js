@@ -6,6 +6,7 @@
   const SHAPES = {
     circle: "M-3.5 0A3.5 3.5 0 1 0 3.5 0A3.5 3.5 0 1 0-3.5 0Z",
     square: "M-3.2-3.2H3.2V3.2H-3.2Z",
+    cell: "M-8-8H8V8H-8Z",
     triangle: "M0-4.4L4.2 3.2H-4.2Z",
     diamond: "M0-5.5L5.5 0L0 5.5L-5.5 0Z",
     frame: "M0-9L9 0L0 9L-9 0Z",
@@ -187,7 +188,8 @@
 
   // A legend entry per group; a click hides or shows what belongs to it, in all panels of the figure.
   function figure(host, charts) {
-    const hidden = new Set();
+    const folded = charts.flatMap((chart) => chart.folded);
+    const hidden = new Set(folded);
     host.replaceChildren();
     const panels = add(host, "div", { class: "panels" });
     const views = charts.map((chart) => new Plot(add(panels, "div", { class: "panel" }), chart, hidden));
@@ -209,16 +211,18 @@
       for (const view of views) view.draw(true);
     };
     if (switches.size > 6) {
-      for (const [text, all] of [["show all", true], ["hide all", false]]) {
+      const lines = [...switches.values()].filter((series) => series.dash !== "none").map((series) => series.group);
+      const choices = [["show all", []], ...(folded.length ? [["the best few", folded]] : []), ["hide all", lines]];
+      for (const [text, groups] of choices) {
         add(legend, "button", { type: "button" }, text).addEventListener("click", () => {
           hidden.clear();
-          if (!all) for (const series of switches.values()) series.dash === "none" || hidden.add(series.group);
+          for (const group of groups) hidden.add(group);
           refresh();
         });
       }
     }
-    for (const [group, series] of switches) {
-      const button = add(legend, "button", { type: "button", "aria-pressed": "true", "data-group": group });
+    for (const [group, series] of [...switches].sort(([one], [two]) => hidden.has(one) - hidden.has(two))) {
+      const button = add(legend, "button", { type: "button", "aria-pressed": !hidden.has(group), "data-group": group });
       const swatch = add(button, "svg", { viewBox: "0 0 30 14", "aria-hidden": "true" });
       if (series.dash !== "none") drawLine(swatch, [[1, 7], [29, 7]], series.color, series.dash);
       drawMarker(swatch, { ...series, marker: series.marker === "frame" ? "diamond" : series.marker }, 15, 7);
@@ -277,6 +281,7 @@
       byId("curves").hidden = !experiment.curves;
       byId("no-curves").hidden = Boolean(experiment.curves);
       if (experiment.curves) figure(byId("curves"), [experiment.curves]);
+      byId("curves-left").textContent = experiment.left;
       slider.value = stop ?? experiment.start;
       move();
     };
