@@ -3,6 +3,7 @@
     experiment  split  budget  t_es  beta  beta2  rate  seed  status
         and  step  val_loss  train_loss       one row per evaluation
         or   min_val_loss  min_train_loss     one row per run
+        or   seed_best_val_losses             one row per beta, `seed_cells` says how
 
 `experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
 `budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
@@ -28,6 +29,7 @@ from oneclock.plain_text import cell_as_it_was, printable, without_places
 from oneclock.study import records
 from oneclock.study.columns import Rows
 from oneclock.study.identity import Identity
+from oneclock.study.seed_cells import LOSSES, one_row_per_seed
 from oneclock.study.sweeps import SPLITS, Sweep, Sweeps, Trial
 
 if TYPE_CHECKING:
@@ -108,6 +110,8 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 def sweeps_of(columns: Mapping[str, Sequence[Any]], missing: tuple[str, ...] = ()) -> Sweeps:
     """A study from the columns of a long table, all of one length. Every ValueError names the row."""
+    if LOSSES in columns and not {"val_loss", "min_val_loss"} & columns.keys():
+        columns = one_row_per_seed(columns)
     table = Rows.checked(columns)
     order = np.lexsort((table.step, *table.key().T[::-1]))
     key = table.key()[order]
@@ -135,9 +139,11 @@ _EVALUATION = ("step", "val_loss", "train_loss")
 def _sweeps_of_records(path: Path) -> Sweeps:
     runs: list[tuple[Any, ...]] = []
     curves: list[np.ndarray] = []
-    missing = []
+    missing: list[str] = []
+    data: dict[str, set[str]] = {}
     for run in records.runs_of(path):
         identity, result = run.identity, run.result
+        data.setdefault(identity.experiment, set()).add(str(run.environment.get("data") or ""))
         if result is None or result.status == "failed":
             told = without_places((result and result.reason) or "no reason recorded")
             why = "is not finished" if result is None else f"failed ({told})"
@@ -145,6 +151,11 @@ def _sweeps_of_records(path: Path) -> Sweeps:
         else:
             runs.append((*_head(identity), result.status))
             curves.append(_evaluations(run))
+    missing += [
+        f"{name}: its runs were trained on {len(known)} different sets of data, as their records say"
+        for name, hashes in data.items()
+        if len(known := hashes - {""}) > 1
+    ]
     if not runs:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
