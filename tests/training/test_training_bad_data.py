@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_data import SETTINGS, small, write_jsonl
+from small_data import SETTINGS, documents, small, write_jsonl, write_parquet
 
 from oneclock.cli import main
+from oneclock.training import train
 
 Damage = Callable[[Path], object]
 
@@ -101,6 +102,12 @@ CASES: dict[str, tuple[str, Damage, str]] = {
 }
 
 
+def whole(path: Path) -> bool:
+    """The tokens of a split that was read to its end, and their seal: they are used again."""
+    seal = path.with_suffix(".json")
+    return path.parent.name == "tokens" and seal.exists() and seal.with_suffix(".bin").exists()
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_bad_data_is_one_line_and_leaves_nothing(case: str, tmp_path: Path, capsys: Any) -> None:
     name, damage, message = CASES[case]
@@ -118,4 +125,22 @@ def test_bad_data_is_one_line_and_leaves_nothing(case: str, tmp_path: Path, caps
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
     left = {path for path in data.rglob("*") if path.is_file()} - before
-    assert not {path.relative_to(data) for path in left if not path.name.endswith(".lock")}
+    assert not [path.relative_to(data) for path in left if path.suffix != ".lock" and not whole(path)]
+
+
+@pytest.mark.parametrize(("name", "change"), [
+    (CIFAR, lambda root: renamed(root / "cifar100/train/class1/train0.png", "train9.png")),
+    (WIKITEXT, lambda root: write_parquet(root / "wikitext103/validation-00000-of-00001.parquet", documents(31))),
+])  # fmt: skip
+def test_a_run_does_not_go_on_with_other_data(name: str, change: Damage, tmp_path: Path) -> None:
+    spec = small(name, tmp_path / "data")
+    stops = iter([False, False, True])
+    with pytest.raises(KeyboardInterrupt):
+        train(spec, 0.9, 1, tmp_path / "run", data_dir=tmp_path / "data", stop=lambda: next(stops))
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    change(tmp_path / "data")
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(ValueError, match="was begun on other data .*; give it the data it had, or another folder"):
+        train(spec, 0.9, 1, tmp_path / "run", data_dir=tmp_path / "data")
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    assert train(spec, 0.9, 1, tmp_path / "run", data_dir=tmp_path / "copy").status == "finished"
