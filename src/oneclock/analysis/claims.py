@@ -6,7 +6,6 @@ the best validation loss, over the oracle's own. Both are summed up over experim
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -73,29 +72,33 @@ def _times(experiments: Sequence[ExperimentResult], ground: Ground, rows: Sequen
 
 
 def _time_row(experiments: Sequence[ExperimentResult], ground: Ground, row: RuleRow) -> TimeRow:
-    ratios = tuple(_ratio(result, beta) for result, beta in zip(experiments, row.betas, strict=True))
-    risks = {split: _time_risk(ratios, ground, split) for split in ground.sets}
-    return TimeRow(row.name, ratios, **risks)
+    found = [_ratio(result, beta) for result, beta in zip(experiments, row.betas, strict=True)]
+    ratios, reached = tuple(ratio for ratio, _ in found), tuple(there for _, there in found)
+    risks = {split: _time_risk(ratios, reached, ground, split) for split in ground.sets}
+    return TimeRow(row.name, ratios, reached, **risks)
 
 
-def _ratio(result: ExperimentResult, beta: float | None) -> float | None:
-    """Infinite where the beta never reaches the target; None where that is not known, or the oracle has no time."""
+def _ratio(result: ExperimentResult, beta: float | None) -> tuple[float | None, bool]:
+    """A beta's time over the oracle's, and whether it reaches the target: else the time is that of the whole budget."""
     targets = {point.beta: point.target for point in result.gaps}
     own, target = targets[result.oracle_beta], targets.get(beta) if beta is not None else None
-    if own is None or own.steps is None or target is None:
-        return None
-    return target.ratio if target.steps is not None else math.inf
+    if own is None or own.steps is None or own.steps <= 0 or target is None or result.budget is None:
+        return None, False
+    return (result.budget if target.steps is None else target.steps) / own.steps, target.steps is not None
 
 
-def _time_risk(ratios: Sequence[float | None], ground: Ground, split: str) -> TimeRisk | None:
-    known = np.array([ratio for place in ground.sets[split] if (ratio := ratios[place]) is not None])
-    if not len(known):
+def _time_risk(ratios: Sequence[float | None], reached: Sequence[bool], ground: Ground, split: str) -> TimeRisk | None:
+    members = [place for place in ground.sets[split] if ratios[place] is not None]
+    if not members:
         return None
-    level, draws = ground.resamples.level, ground.resamples.places[split]
-    members = (draws[:, : len(known)] * len(known)).astype(np.intp)
-    bounds = zip(*central(figures(known[members]), level, axis=1), strict=True) if len(known) > 1 else [None] * 3
+    known, there = np.array([ratios[place] for place in members], float), sum(reached[place] for place in members)
+    level, count = ground.resamples.level, len(members)
+    bounds: list[Interval | None] = [None] * 3
+    if there == count > 1:
+        drawn = known[(ground.resamples.places[split][:, :count] * count).astype(np.intp)]
+        low, high = central(figures(drawn), level, axis=1)
+        bounds = [Interval(float(one), float(two), level) for one, two in zip(low, high, strict=True)]
     mean, largest, tail = (
-        Estimate(float(value), None, None if bound is None else Interval(float(bound[0]), float(bound[1]), level))
-        for value, bound in zip(figures(known), bounds, strict=True)
+        Estimate(float(value), None, bound) for value, bound in zip(figures(known), bounds, strict=True)
     )
-    return TimeRisk(len(known), int(np.isfinite(known).sum()), mean, largest, tail)
+    return TimeRisk(count, there, mean, largest, tail)

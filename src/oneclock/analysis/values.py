@@ -358,8 +358,8 @@ class Summary:
 class TimeRisk:
     """Times to target of one rule over a set of experiments, in units of the oracle's own (1 is as fast).
 
-    `answered` experiments have both times; in `reached` of them the rule's beta gets there. A figure is infinite where
-    it waits for one that never does. Intervals are over experiments alone.
+    In `reached` of `answered` experiments the rule's beta gets there; the others count with their whole budget, so that
+    figures are then at least so large, and have no interval. Intervals are over experiments alone.
     """
 
     answered: int
@@ -371,10 +371,15 @@ class TimeRisk:
 
 @dataclass(frozen=True)
 class TimeRow:
-    """A rule's times to target: `ratios` follow the order of `Analysis.experiments`, None where one is not known."""
+    """A rule's times to target over the oracle's own, in the order of `Analysis.experiments`.
+
+    None where one is not known: no curves, no beta by the rule, or the oracle's own median seed stays above the target.
+    `reached` is False where the target is not, and the ratio is that of the whole budget.
+    """
 
     name: str
     ratios: tuple[float | None, ...]
+    reached: tuple[bool, ...]
     development: TimeRisk | None
     heldout: TimeRisk | None
     all: TimeRisk | None

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from oneclock.analysis.risk import NEAR
 from oneclock.analysis.values import Analysis, TimeRow
 from oneclock.report import palette
-from oneclock.report.chart import Axis, Chart, Figure, Line, Trace, log_axis, named_axis
+from oneclock.report.chart import Axis, Chart, Figure, Line, Trace, named_axis, number_axis, padded
 from oneclock.report.rules import DOTS, SPLITS, gap_axis, gap_marks, gap_place, rule_label
-
-_LONGEST = 10.0
-"""Times beyond so many of the oracle's own are drawn there, with those that never come."""
 
 
 def claim_figures(analysis: Analysis) -> Iterator[Figure]:
@@ -42,52 +40,61 @@ def train_figure(analysis: Analysis) -> Iterator[Figure]:
 
 
 def time_figure(analysis: Analysis) -> Iterator[Figure]:
-    """Every rule: the time to target of each experiment over the oracle's own, and the mean."""
+    """Every rule: the time to target of each experiment over the oracle's own, and the mean where all have one."""
     rows = analysis.claims.times
     if not rows:
         return
-    marks = [*_dots(analysis, rows), *_means(rows)]
+    axis = _time_axis([ratio for row in rows for ratio, there in _pairs(row) if there])
+    marks = [*_dots(analysis, rows, never=axis.ticks[-1][0]), *_means(rows)]
     chart = Chart(
         title="",
-        x=_time_axis([x for line in marks for x in line.x]),
-        y=named_axis("", [row.name for row in rows]),
+        x=axis,
+        y=named_axis("", [_label(row) for row in rows]),
         series=tuple(line for line in marks if line.x),
-        lines=(Line(0.0, "x", palette.QUIET, "as fast as the oracle's beta", "dotted"),),
+        lines=(Line(1.0, "x", palette.QUIET, "the oracle's own", "dotted"),),
     )
     caption = (
-        "Steps until the validation loss first comes within 1 % of the best, over those that the oracle's beta takes; "
-        f"the diamond is the mean. A cross stands for an experiment that never comes there, at {_LONGEST:g}."
+        "Steps until the validation loss first comes within 1 % of the best, over those that the oracle's beta takes. "
+        "A cross is a beta that never comes there; the diamond is the mean, where there is none."
     )
     yield Figure("time-to-target", "Time to target", caption, (chart,))
 
 
-def _time_axis(places: Sequence[float]) -> Axis:
-    """Logarithmic, from the fastest to the slowest, and at least from half to twice the oracle's time."""
-    low, high = min([*places, math.log10(0.5)]), max([*places, math.log10(2)])
-    return log_axis("steps to target / those of the oracle's beta", 10 ** (low - 0.03), 10 ** (high + 0.03))
+def _pairs(row: TimeRow) -> Iterator[tuple[float, bool]]:
+    for ratio, there in zip(row.ratios, row.reached, strict=True):
+        if ratio is not None:
+            yield ratio, there
 
 
-def _place(ratio: float) -> float:
-    return math.log10(min(ratio, _LONGEST))
+def _label(row: TimeRow) -> str:
+    return row.name if row.all is None else f"{row.name} ({row.all.reached} of {row.all.answered})"
 
 
-def _dots(analysis: Analysis, rows: Sequence[TimeRow]) -> Iterator[Trace]:
-    never = "never reaches it"
+def _time_axis(ratios: Sequence[float]) -> Axis:
+    """From the fastest to the slowest, and a last place for what never comes."""
+    low, high = padded([*ratios, 0.8, 1.2])
+    axis = number_axis("steps to target / those of the oracle's beta", low, high)
+    last = high + 0.08 * (high - low)
+    return replace(axis, high=last + 0.04 * (high - low), ticks=(*axis.ticks, (last, "never")))
+
+
+def _dots(analysis: Analysis, rows: Sequence[TimeRow], never: float) -> Iterator[Trace]:
     for split, color, marker in DOTS:
-        for name, shape, wanted in ((f"{SPLITS[split]} experiment", marker, True), (never, "cross", False)):
+        for there in (True, False):
             found = [
-                (ratio, place, f"{row.name} on {result.name}: {_words(ratio)}")
+                (ratio if there else never, place, f"{row.name} on {result.name}: {_words(ratio, there)}")
                 for place, row in enumerate(rows)
-                for result, ratio in zip(analysis.experiments, row.ratios, strict=True)
-                if result.split == split and ratio is not None and math.isfinite(ratio) == wanted
+                for result, ratio, reached in zip(analysis.experiments, row.ratios, row.reached, strict=True)
+                if result.split == split and ratio is not None and reached == there
             ]
+            name = f"{SPLITS[split]} experiment" if there else "never there"
             yield Trace(
                 name=name,
-                x=tuple(_place(ratio) for ratio, _, _ in found),
+                x=tuple(ratio for ratio, _, _ in found),
                 y=tuple(float(place) for _, place, _ in found),
-                color=color if wanted else palette.QUIET,
+                color=color if there else palette.QUIET,
                 dash="none",
-                marker=shape,
+                marker=marker if there else "cross",
                 texts=tuple(words for _, _, words in found),
                 group=name,
             )
@@ -96,20 +103,15 @@ def _dots(analysis: Analysis, rows: Sequence[TimeRow]) -> Iterator[Trace]:
 def _means(rows: Sequence[TimeRow]) -> Iterator[Trace]:
     name = "mean, with its interval"
     for place, row in enumerate(rows):
-        if row.all is None or not math.isfinite(row.all.mean.value):
+        if row.all is None or row.all.reached < row.all.answered:
             continue
-        mean, interval = row.all.mean, row.all.mean.experiments
-        words = f"{row.name}, mean over {row.all.answered}: {_words(mean.value)}"
-        at = (float(place),)
-        yield Trace(name, (_place(mean.value),), at, palette.INK, "none", "diamond", texts=(words,), group=name)
-        if interval is not None and math.isfinite(interval.upper):
-            ends = (_place(interval.lower), _place(interval.upper))
-            yield Trace(name, ends, at * 2, palette.INK, texts=(words, words), group=name)
+        mean, y = row.all.mean, (float(place),)
+        words = f"{row.name}, mean over {row.all.answered}: {_words(mean.value, there=True)}"
+        yield Trace(name, (mean.value,), y, palette.INK, "none", "diamond", texts=(words,), group=name)
+        if mean.experiments is not None:
+            ends = (mean.experiments.lower, mean.experiments.upper)
+            yield Trace(name, ends, y * 2, palette.INK, texts=(words, words), group=name)
 
 
-def _words(ratio: float) -> str:
-    return (
-        f"{ratio:.2f} times the steps of the oracle's beta"
-        if math.isfinite(ratio)
-        else "never within 1 % of the best loss"
-    )
+def _words(ratio: float, there: bool) -> str:
+    return f"{'' if there else 'never, in '}{ratio:.2f} times the steps of the oracle's beta"

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.analysis import Analysis, Sweeps, as_json
-from oneclock.analysis.tables import EVERY, Table
+from oneclock.analysis.table import Table
+from oneclock.analysis.tables import EVERY
 from oneclock.plain_text import plain_cell, without_places
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
