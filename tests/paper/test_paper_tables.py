@@ -235,3 +235,42 @@ def test_the_command_imports_neither_torch_nor_pandas():
     code = "import sys; from oneclock.paper import check; check(); print({'torch', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_notes_say_what_the_commands_print():
+    """Figures of docs/paper-notes.md, made anew from the analysis; each must stand on the page."""
+    from pathlib import Path
+
+    from oneclock.analysis import analyse
+
+    analysis = analyse(published.losses_study())
+    summary, calibration = analysis.summary, analysis.calibration
+    arena = {row.name: row for row in analysis.arena}
+
+    def words(estimate):
+        return f"{100 * estimate.value:.3f} % ({100 * estimate.experiments.lower:.2f} to"
+
+    def gaps(place, first):
+        return [f"{100 * point.gap:.2f}" for point in analysis.experiments[place].gaps if point.beta >= first]
+
+    floor, left = calibration.noise_floor, {one.experiment[0]: one for one in calibration.left_out}
+    best = min(row.mean for row in calibration.power_plateau)
+    expected = [
+        words(summary.refresh.all.mean),
+        words(summary.fixed.all.mean),
+        f"{100 * summary.refresh.all.max.value:.3f} % ({100 * summary.refresh.all.max.experiments.lower:.2f} to "
+        f"{summary.refresh.all.max.experiments.upper * 100:.2f})",
+        f"mean gap of {100 * calibration.left_out_mean:.2f} % and a largest of {100 * calibration.left_out_max:.2f} %",
+        f"choose R0 = {left['6'].refreshes:g}, which gives it a gap of {100 * left['6'].gap:.2f} %",
+        f"they choose {left['8'].refreshes:g}, which gives it {100 * left['8'].gap:.2f} %",
+        f"Of {sum(row.max is not None for row in calibration.power)} rules",
+        f"smallest mean of these is {100 * best:.3f} %",
+        f"mean gap of {100 * floor.mean:.2f} %, and a largest one of up to {100 * floor.high:.1f} %",
+        f"mean of {100 * arena['Refresh R0=1000, planned steps'].all.mean.value:.3f} against",
+        f"with {100 * arena['Fixed beta=0.96838'].heldout.max.value:.3f} % on Stanford Cars",
+        f"{', '.join(gaps(6, 0.4)[:8])} %",
+        f"{', '.join(gaps(7, 0.94)[:-1])} and {gaps(7, 0.94)[-1]} %",
+    ]
+    page = " ".join((Path(__file__).parents[2] / "docs" / "paper-notes.md").read_text().split())
+    assert [one for one in expected if one not in page] == []
+    assert sum(row.max == calibration.power_best.max for row in calibration.power_plateau) == 8
