@@ -73,7 +73,7 @@ def _label(row: TimeRow) -> str:
 def _time_axis(ratios: Sequence[float]) -> Axis:
     """From the fastest to the slowest, and a last place for what never comes."""
     low, high = padded([*ratios, 0.8, 1.2])
-    axis = number_axis("steps to target / those of the oracle's beta", low, high)
+    axis = number_axis("steps to target, the oracle's = 1", low, high)
     last = high + 0.08 * (high - low)
     return replace(axis, high=last + 0.04 * (high - low), ticks=(*axis.ticks, (last, "never")))
 
