@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from oneclock.cli import main
+from oneclock.experiments.spelled import spelled
 from oneclock.paper import check, published, read_curves
-from oneclock.paper.curves import place_of
 from oneclock.rule import GRID
 
 
@@ -153,6 +153,32 @@ def test_the_authors_file_gives_every_deterministic_cell(tmp_path, losses, capsy
     assert (data["in_range"], data["random"]) == (60, 60)
 
 
+def test_the_authors_file_is_read_by_every_door(tmp_path, losses, capsys):
+    """Analysis and report of their file are those of the losses in the package."""
+    import oneclock
+    from oneclock.analysis import as_json, read
+    from oneclock.report import folder
+    from oneclock.report.subject import subject_of
+
+    path = write(losses, tmp_path / "beta_sweep_curves.tsv")
+    ours, theirs = published.losses_study(), read(path)
+    values = {
+        sweep.name.partition(" ")[2]: (sweep.split, sweep.t_es, sweep.budget, sweep.tied) for sweep in ours.sweeps
+    }
+    assert {sweep.name: (sweep.split, sweep.t_es, sweep.budget, sweep.tied) for sweep in theirs.sweeps} == values
+    assert read(losses).sweeps == theirs.sweeps
+    assert theirs.missing[-1].startswith("T_ES and budget are the paper's, for the table has neither: ")
+    analysis = oneclock.analyse(path, draws=20, repeats=5)
+    assert f"{analysis.summary.refresh.all.max.value:.5f}" == "0.00885"
+    code, out = run(["analyse", str(path), "--json"], capsys)
+    assert not code
+    shown = {one["name"]: one["oracle_beta"] for one in json.loads(out.out)["experiments"]}
+    assert shown == {one["name"]: one["oracle_beta"] for one in as_json(analysis)["experiments"]}
+    page = folder.write(subject_of(path), tmp_path / "report", "oneclock report", formats=())
+    assert "ViT-B/16, CIFAR-100" in page.read_text()
+    assert len((tmp_path / "report" / "data" / "runs.csv").read_text().splitlines()) == 244
+
+
 @pytest.mark.parametrize("digits", [3, 5])
 def test_the_long_table_gives_the_same(tmp_path, losses, digits):
     long = pd.DataFrame(
@@ -174,7 +200,7 @@ def test_the_long_table_gives_the_same(tmp_path, losses, digits):
 def test_names_and_numbers_of_the_experiments_are_understood(tmp_path, losses):
     from oneclock.experiments.published import PUBLISHED
 
-    losses["place"] = [place_of(row.model, row.dataset) for row in losses.itertuples()]
+    losses["place"] = [PUBLISHED.index(spelled(f"{row.model}, {row.dataset}")) for row in losses.itertuples()]
     for spell in (lambda place: str(place + 1), lambda place: PUBLISHED[place].name):
         long = pd.DataFrame(
             {
@@ -190,15 +216,13 @@ def test_names_and_numbers_of_the_experiments_are_understood(tmp_path, losses):
     ("change", "message"),
     [
         (lambda frame: frame[frame.model != "Swin-T"], "lacks 11 Swin-T, Caltech-256"),
-        (
-            lambda frame: frame.replace("Swin-T", "Swin-B"),
-            r"row 131: no experiment of the paper has the model 'Swin-B'",
-        ),
-        (lambda frame: frame.replace({"beta": {0.9: 0.91}}), r"row 5: beta 0.91 is not on the paper's grid"),
-        (lambda frame: frame.replace({"split": {"heldout": "test"}}), "row 105: split 'test'"),
+        (lambda frame: frame.replace("Swin-T", "Swin-B"), "'Swin-B, Caltech-256' is no experiment of the paper"),
+        (lambda frame: frame.replace({"beta": {0.9: 0.91}}), r", .*: beta 0.91 is not on the paper's grid"),
+        (lambda frame: frame.replace({"split": {"heldout": "test"}}), "row 105 has split 'test'"),
         (lambda frame: frame.drop(columns="dataset"), "no column 'dataset'"),
-        (lambda frame: pd.concat([frame, frame[:1]]), "repeats row"),
-        (lambda frame: frame.assign(seed_best_val_losses="x"), "row 1: could not convert"),
+        (lambda frame: pd.concat([frame, frame[:1]]), "row 144 repeats row 1 "),
+        (lambda frame: frame.assign(seed_best_val_losses="x"), "row 1 has seed_best_val_losses 'x'; give numbers"),
+        (lambda frame: frame.assign(seed_best_val_losses=None), "row 1 has no loss in seed_best_val_losses"),
     ],
 )
 def test_a_wrong_file_of_losses_is_refused_in_one_line(tmp_path, losses, change, message):
@@ -211,3 +235,42 @@ def test_the_command_imports_neither_torch_nor_pandas():
     code = "import sys; from oneclock.paper import check; check(); print({'torch', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_notes_say_what_the_commands_print():
+    """Figures of docs/paper-notes.md, made anew from the analysis; each must stand on the page."""
+    from pathlib import Path
+
+    from oneclock.analysis import analyse
+
+    analysis = analyse(published.losses_study())
+    summary, calibration = analysis.summary, analysis.calibration
+    arena = {row.name: row for row in analysis.arena}
+
+    def words(estimate):
+        return f"{100 * estimate.value:.3f} % ({100 * estimate.experiments.lower:.2f} to"
+
+    def gaps(place, first):
+        return [f"{100 * point.gap:.2f}" for point in analysis.experiments[place].gaps if point.beta >= first]
+
+    floor, left = calibration.noise_floor, {one.experiment[0]: one for one in calibration.left_out}
+    best = min(row.mean for row in calibration.power_plateau)
+    expected = [
+        words(summary.refresh.all.mean),
+        words(summary.fixed.all.mean),
+        f"{100 * summary.refresh.all.max.value:.3f} % ({100 * summary.refresh.all.max.experiments.lower:.2f} to "
+        f"{summary.refresh.all.max.experiments.upper * 100:.2f})",
+        f"mean gap of {100 * calibration.left_out_mean:.2f} % and a largest of {100 * calibration.left_out_max:.2f} %",
+        f"choose R0 = {left['6'].refreshes:g}, which gives it a gap of {100 * left['6'].gap:.2f} %",
+        f"they choose {left['8'].refreshes:g}, which gives it {100 * left['8'].gap:.2f} %",
+        f"Of {sum(row.max is not None for row in calibration.power)} rules",
+        f"smallest mean of these is {100 * best:.3f} %",
+        f"mean gap of {100 * floor.mean:.2f} %, and a largest one of up to {100 * floor.high:.1f} %",
+        f"mean of {100 * arena['Refresh R0=1000, planned steps'].all.mean.value:.3f} against",
+        f"with {100 * arena['Fixed beta=0.96838'].heldout.max.value:.3f} % on Stanford Cars",
+        f"{', '.join(gaps(6, 0.4)[:8])} %",
+        f"{', '.join(gaps(7, 0.94)[:-1])} and {gaps(7, 0.94)[-1]} %",
+    ]
+    page = " ".join((Path(__file__).parents[2] / "docs" / "paper-notes.md").read_text().split())
+    assert [one for one in expected if one not in page] == []
+    assert sum(row.max == calibration.power_best.max for row in calibration.power_plateau) == 8

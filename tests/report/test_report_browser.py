@@ -29,9 +29,8 @@ def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -
     opened.page.wait_for_selector("#sweep svg[role=img]")
     assert opened.said == []
     assert opened.asked == [report.as_uri()]
-    assert (
-        opened.page.locator("#figures svg[role=img]").count() == 3 + 1 + 3 + 3 + 1
-    )  # sweeps, rules, R0, noise, refreshes
+    count = 3 + 1 + 3 + 3 + 1 + 1 + 1  # sweeps, rules, R0, noise, refreshes, train robustness, time to target
+    assert opened.page.locator("#figures svg[role=img]").count() == count
 
 
 def test_hostile_names_are_text(open_page: Open, report: Path) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from report_studies import SCRIPT
 
+from oneclock.analysis import analyse
+from oneclock.paper.published import losses_study
 from oneclock.paper.subject import published
-from oneclock.report import plot, rules, sweeps
-from oneclock.report.chart import Figure
+from oneclock.report import claims, plot, rules, sweeps
+from oneclock.report.chart import Figure, memory_place
 from oneclock.report.palette import colours
 from oneclock.report.subject import Subject
 
@@ -20,6 +22,7 @@ def all_figures(subject: Subject) -> list[Figure]:
         *sweeps.sweep_figures(subject.analysis),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
+        *claims.claim_figures(subject.analysis),
     ]
 
 
@@ -38,7 +41,7 @@ def test_svg_bytes_are_deterministic_and_every_format_is_written(subject: Subjec
 
 def test_figure_names_are_safe_file_names(subject: Subject) -> None:
     names = [figure.name for figure in all_figures(subject)]
-    assert len(names) == len(set(names)) == 2 + 3 + 4
+    assert len(names) == len(set(names)) == 2 + 3 + 4 + 2
     assert not any(set("<>/\\ ") & set(name) for name in names)
     assert any(SCRIPT in figure.title for figure in all_figures(subject))
 
@@ -95,3 +98,33 @@ def test_published_figures_draw_the_papers_own_losses(tmp_path: Path) -> None:
     assert plateau.low < 1000 < 1300 < plateau.high
     assert plateau.low > 900
     assert plateau.high < 1400
+
+
+def test_the_papers_figures_have_every_beta_with_its_label_and_a_line_at_the_smallest_mean() -> None:
+    analysis = analyse(losses_study(), draws=10, repeats=2)
+    development, heldout = sweeps.sweep_figures(analysis)
+    assert (len(development.charts), len(heldout.charts)) == (8, 3)
+    labels = [
+        "0",
+        "0.438",
+        "0.684",
+        "0.822",
+        "0.9",
+        "0.944",
+        "0.968",
+        "0.982",
+        "0.99",
+        "0.994",
+        "0.997",
+        "0.998",
+        "0.999",
+    ]
+    for chart, result in zip([*development.charts, *heldout.charts], analysis.experiments, strict=True):
+        curve, (line,) = chart.series[0], chart.lines
+        assert [text for _, text in chart.x.every] == labels
+        assert [place for place, _ in chart.x.every] == list(curve.x)
+        assert (line.axis, line.at) == ("x", memory_place(result.oracle_beta))
+        assert min(curve.y) == dict(zip(curve.x, curve.y, strict=True))[line.at]
+        assert sum(low is not None for low in curve.low) == (0 if result.name.startswith("10 ") else 5)
+    drawn = plot._drawn(development).axes[0]
+    assert [text.get_text() for text in drawn.get_xticklabels()] == labels

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from oneclock.analysis.tables import Column, Table
+from oneclock.analysis.table import Column, Table
 from oneclock.paper.subject import published
 from oneclock.plain_text import cell_as_it_was
 from oneclock.report import tables, terminal

@@ -12,7 +12,7 @@ from oneclock.sweep.adaptive import settled
 from oneclock.sweep.protocol import Adaptive, Grid, Paper, as_data, joined, next_step, protocol_from
 
 protocols = st.one_of(
-    st.builds(Paper, second=st.sampled_from(["top_k", "window"]), keep=st.integers(1, 13)),
+    st.builds(Paper, second=st.sampled_from(["top_k", "window", "neighbours"]), keep=st.integers(1, 13)),
     st.builds(Grid, betas=st.sampled_from([rule.GRID, (0.5,), (0.9, 0.99)])),
     st.builds(
         Adaptive,
@@ -65,6 +65,16 @@ def test_window_keeps_contiguous_betas_within_the_grid():
     odd = {beta: 9.0 for beta in rule.GRID} | {0.9: 1.0, 0.999: 1.1}
     assert Paper(second="window").kept(odd) == list(rule.GRID[2:7])
     assert 0.999 in Paper().kept(odd)
+
+
+def test_neighbours_keep_the_contiguous_betas_with_the_smallest_sum_of_finite_losses():
+    losses = dict(zip(rule.GRID, [9, 5, 4, 1, 4, 2, 2, 7, 8, 9, 9, 9, math.inf], strict=True))
+    assert Paper(second="neighbours").kept(losses) == list(rule.GRID[2:7])
+    assert Paper(second="window").kept(losses) == list(rule.GRID[1:6])
+    assert Paper(second="neighbours", keep=2).kept(losses) == list(rule.GRID[5:7])
+    assert Paper(second="neighbours").kept({beta: 1.0 for beta in rule.GRID}) == list(rule.GRID[:5])
+    gaps = {beta: math.inf if index % 3 == 0 else 1.0 for index, beta in enumerate(rule.GRID)}
+    assert Paper(second="neighbours").kept(gaps) == Paper(second="window").kept(gaps)  # no five of them are finite
 
 
 def test_a_beta_without_a_finite_loss_gets_no_more_seeds():

@@ -1,7 +1,7 @@
 """Each experiment and form as the authors ran it, row by row: what training sees, and what an evaluation weighs.
 
 Decay groups by name are in test_training_eleven, rates in test_training_schedule, the vision transforms and Caltech's
-splits in tests/data/test_data_images.
+splits in tests/data/test_data_images, every setting in tests/experiments/test_experiments_as_run.
 """
 
 import json
@@ -191,6 +191,30 @@ def test_what_is_erased_becomes_noise_of_its_area(name, tmp_path):
     assert 0.8 * plan.erasing_area[0] < min(areas) < max(areas) < 1.1 * plan.erasing_area[1]
     assert abs(np.mean(values)) < 0.05
     assert abs(np.std(values) - 1) < 0.05
+
+
+WHITE = {  # (1 - mean) / std of each channel, by hand
+    "vitb16-cifar100": (1.842617, 2.001170, 2.025353),
+    "others": (2.248908, 2.428571, 2.640000),
+}
+
+
+@pytest.mark.parametrize("name", VISION)
+def test_pixels_are_normalized_as_the_authors_were(name, tmp_path):
+    """White as training and evaluation see it; jitter and the operations of RandAugment apart, which may darken it."""
+    from PIL import Image
+
+    from oneclock.data.images import evaluation_transform, training_transform
+
+    spec = find(name)
+    wanted = WHITE.get(name, WHITE["others"])
+    white = Image.new("RGB", (300, 280), "white")
+    plain = ["data.augmentation.color_jitter=none", "data.augmentation.rand_augment=none"]
+    plain.append("data.augmentation.random_erasing=0")
+    for transform in (evaluation_transform(spec.data), training_transform(override(spec, plain).data)):
+        pixels = transform(white)
+        assert pixels.shape == (3, 224, 224)
+        assert torch.allclose(pixels, torch.tensor(wanted)[:, None, None].expand_as(pixels), atol=1e-5)
 
 
 def write_rows(root):

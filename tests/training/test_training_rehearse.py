@@ -34,7 +34,7 @@ FULL = {
     "resnet50-food101": (128, {"images": (128, 3, 224, 224), "labels": (128,)}),
     "resnet50-imagenet100": (128, {"images": (128, 3, 224, 224), "labels": (128,)}),
     "efficientnetb0-cars": (64, {"images": (64, 3, 224, 224), "labels": (64,)}),
-    "t5small-bookcorpus": (16_384, {"input_ids": (8, 232), "labels": (8, 52)}),
+    "t5small-bookcorpus": (16_384, {"input_ids": (8, 232), "labels": (8, 52), "attention_mask": (8, 232)}),
     "swint-caltech256": (64, {"images": (64, 3, 224, 224), "labels": (64,)}),
 }
 

@@ -4,7 +4,8 @@
 """
 
 from oneclock.analysis.analyse import analyse, as_json
+from oneclock.analysis.sources import read
 from oneclock.analysis.values import Analysis
-from oneclock.study.table import Sweep, Sweeps, read
+from oneclock.study.sweeps import Sweep, Sweeps
 
 __all__ = ["Analysis", "Sweeps", "Sweep", "analyse", "as_json", "read"]

@@ -16,16 +16,17 @@ from oneclock.analysis import robustness as stress
 from oneclock.analysis import verdict
 from oneclock.analysis.arena import Ground, best_fixed, compare, swept
 from oneclock.analysis.bootstrap import DRAWS, resample
+from oneclock.analysis.claims import claims_of
 from oneclock.analysis.horizons import budget_of, horizons_of
 from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
+from oneclock.analysis.sources import read
 from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Stability, Summary
 from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.study.best import at_best_rates
 from oneclock.study.losses import losses_of, relative_gaps
 from oneclock.study.sweeps import Sweep, Sweeps
-from oneclock.study.table import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,13 +86,17 @@ def analyse(
     calibration = calibrating.calibrate(ground, names, candidates)
     calibrators = len(ground.sets["development"]) or len(sweeps)
     calibration = dataclasses.replace(calibration, verdict=tuple(verdict.calibration_verdict(calibration, calibrators)))
+    recommended = ground.row(RECOMMENDED, name="recommended")
+    arena = _arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps], rules)
+    more_than_one_beta = [recommended, *arena[: -len(swept(ground))]]
     return Analysis(
         experiments=experiments,
-        recommended=ground.row(RECOMMENDED, name="recommended"),
+        recommended=recommended,
         summary=_summary(ground, rule, rules, fixed, intervals),
         calibration=calibration,
         robustness=robustness,
-        arena=_arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps], rules),
+        arena=arena,
+        claims=claims_of(sweeps, experiments, ground, more_than_one_beta, seed),
         series=series_of(study.sweeps, horizons, seed=seed),
         missing=(
             *study.missing,

@@ -355,6 +355,49 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class TimeRisk:
+    """Times to target of one rule over a set of experiments, in units of the oracle's own (1 is as fast).
+
+    In `reached` of `answered` experiments the rule's beta gets there; the others count with their whole budget, so that
+    figures are then at least so large, and have no interval. Intervals are over experiments alone.
+    """
+
+    answered: int
+    reached: int
+    mean: Estimate
+    max: Estimate
+    cvar: Estimate
+
+
+@dataclass(frozen=True)
+class TimeRow:
+    """A rule's times to target over the oracle's own, in the order of `Analysis.experiments`.
+
+    None where one is not known: no curves, no beta by the rule, or the oracle's own median seed stays above the target.
+    `reached` is False where the target is not, and the ratio is that of the whole budget.
+    """
+
+    name: str
+    ratios: tuple[float | None, ...]
+    reached: tuple[bool, ...]
+    development: TimeRisk | None
+    heldout: TimeRisk | None
+    all: TimeRisk | None
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What the paper's introduction claims without a table, for the rules that are more than one swept beta.
+
+    `train` has gaps on the training loss in place of those on the validation loss, where it was recorded; `times` are
+    the times to target, where there are curves. Both are empty where no experiment has them.
+    """
+
+    train: tuple[RuleRow, ...]
+    times: tuple[TimeRow, ...]
+
+
+@dataclass(frozen=True)
 class Analysis:
     """All of it. `recommended` is what the recommendation would have cost; `missing` says what was left out or not
     known, over all experiments.
@@ -366,5 +409,6 @@ class Analysis:
     calibration: Calibration
     robustness: Robustness
     arena: tuple[RuleRow, ...]
+    claims: Claims
     series: tuple[Series, ...]
     missing: tuple[str, ...]

@@ -20,6 +20,9 @@ def command(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A fortieth of every budget, to see it work.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where Fashion-MNIST lies, for fashion; else ONECLOCK_DATA or caches.")
+    ] = None,
     extend: Annotated[
         bool, typer.Option("--extend", help="Continue a study of an older version that asked for less.")
     ] = False,
@@ -42,12 +45,13 @@ def command(
     from oneclock.report import folder, subject
     from oneclock.sweep import Where
     from oneclock.sweep.studies import STUDIES
+    from oneclock.sweep.targets import with_data
 
     if name not in STUDIES:
         raise ValueError(f"there is no study {name!r}; there are: {', '.join(STUDIES)}")
     out, where = out or Path(f"{name}-study"), Where(jobs=jobs)
     study = STUDIES[name](out, quick)
-    study.extend = extend
+    study.extend, study.targets = extend, with_data(study.targets, data_dir)
     study.check()
     left = sum(study.step(target).at_most for target in study.targets)
     page = out / "report" / "report.html"

@@ -39,6 +39,9 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the experiment.")
     ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where the data of an experiment lies; else ONECLOCK_DATA or caches.")
+    ] = None,
     protocol: Annotated[str | None, typer.Option(help="paper (the default), grid or adaptive.")] = None,
     betas: Annotated[str | None, typer.Option(help="0.9,0.99: instead of the paper's thirteen.")] = None,
     seeds: Annotated[str | None, typer.Option(help="1,2,3")] = None,
@@ -51,7 +54,9 @@ def command(
         str | None,
         typer.Option(help="grid, adaptive: learning rates too: factors 0.5,1,2 on an experiment's, else {lr} or lr=."),
     ] = None,
-    second: Annotated[str | None, typer.Option(help="paper: which betas get more seeds, top_k or window.")] = None,
+    second: Annotated[
+        str | None, typer.Option(help="paper: which betas get more seeds: top_k, window or neighbours.")
+    ] = None,
     max_runs: Annotated[int | None, typer.Option(help="adaptive: stop there.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
@@ -88,6 +93,7 @@ def command(
     from oneclock.sweep import Plan, Where
     from oneclock.sweep.drive import plan_in_words
     from oneclock.sweep.plan import usual_arms
+    from oneclock.sweep.targets import with_data
 
     if no_arms and arms:
         raise ValueError("give --arms or --no-arms, not both")
@@ -111,6 +117,7 @@ def command(
         plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
     else:
         plan = _again(out, protocol, values, extend, keep_runs)
+    plan.targets = with_data(plan.targets, data_dir)
     plan.check()
     for line in plan_in_words(plan, jobs):
         print(printable(line))

@@ -41,10 +41,10 @@ class Task(Protocol):
 
 
 class LoadedTask(Task, Protocol):
-    """A task of an experiment's own data; `content` is a hash of what was read, where it was read whole."""
+    """A task of an experiment's own data; `content` is a hash of it."""
 
     @property
-    def content(self) -> str | None: ...
+    def content(self) -> str: ...
 
 
 def load(experiment: Experiment, data_dir: Path | None = None) -> LoadedTask:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.data.pictures import Sets, TableImages
-from oneclock.data.places import ABSENT, prepare_hub, require, shortened
+from oneclock.data.places import ABSENT, dataset_loader, prepare_hub, require, shortened
 from oneclock.data.text_sources import local_files
 from oneclock.experiments.spec import Images
 
@@ -32,9 +32,8 @@ class HubImages:
     def read(self, spec: Images) -> Sets:
         """Both sets from the hub or its cache; an OSError where they are not to be had."""
         require("datasets", extra="vision")
-        from datasets import load_dataset
-
         prepare_hub()
+        load_dataset = dataset_loader()
 
         def load(split: str) -> Any:
             try:
@@ -57,21 +56,23 @@ class HubImages:
     def read_local(self, folder: Path, spec: Images) -> Sets:
         """Both sets from the files of the repository (Parquet, or Arrow as datasets saves it) below a folder."""
         require("datasets", extra="vision")
-        from datasets import load_dataset
+        load_dataset = dataset_loader()
 
-        def load(split: str) -> Any:
-            files = local_files(folder, None, split)
-            if not files:
-                raise ValueError(f"{folder} has no files of the {split} split of {self.repository}: fetch them too")
-            builder = files[0].suffix[1:]
+        found = {split: local_files(folder, None, split) for split in (*self.train, *self.validation)}
+        if absent := [split for split, files in found.items() if not files]:
+            raise ValueError(f"{folder} has no files of the {absent[0]} split of {self.repository}: fetch them too")
+
+        def load(files: Sequence[Path]) -> Any:
             try:
                 options: dict[str, Any] = {"data_files": [str(path) for path in files]}
-                return load_dataset(builder, split="train", cache_dir=str(folder.parent / "arrow"), **options)
+                return load_dataset(
+                    files[0].suffix[1:], split="train", cache_dir=str(folder.parent / "arrow"), **options
+                )
             except Exception as error:  # whatever a damaged file makes of the libraries that read it
                 cause = shortened(error.__cause__ or error)
                 raise ValueError(f"{files[0]} cannot be read to its end ({cause}): fetch it again") from None
 
-        return self._sets({split: load(split) for split in (*self.train, *self.validation)}, spec)
+        return self._sets({split: load(files) for split, files in found.items()}, spec)
 
     def _sets(self, parts: Mapping[str, Any], spec: Images) -> Sets:
         from datasets import Image

@@ -18,14 +18,13 @@ from oneclock.data.order import NOISE, Batch, EvaluationBatches, Order, Split, t
 from oneclock.data.pictures import Pictures, TensorImages
 from oneclock.experiments.spec import Augmentation, Experiment, Images
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
+from oneclock.study.identity import hash_of
 
 from torchvision.transforms import v2  # isort: skip
 
 
 class ImageTask:
     """Batches of `images` and `labels`; see `oneclock.data.Task` for the contract."""
-
-    content = None
 
     def __init__(self, experiment: Experiment, images: Images, root: Path) -> None:
         self.experiment = experiment
@@ -43,6 +42,11 @@ class ImageTask:
                 f"{images.source} has {len(self.train)} training images, fewer than one batch of "
                 f"{experiment.batch_size}: give more images or a smaller batch_size"
             )
+
+    @property
+    def content(self) -> str:
+        """A hash of the images, as far as they are known without decoding them; see `Pictures.digest`."""
+        return hash_of({"train": self.train.digest, "validation": self.validation.digest})
 
     def batch(self, seed: int, step: int, micro: int) -> Batch:
         """Training micro-batch `micro` of step `step`."""

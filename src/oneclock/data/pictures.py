@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,10 +19,16 @@ from torchvision.datasets.folder import IMG_EXTENSIONS, default_loader  # isort:
 
 
 class Pictures(Protocol):
-    """A map-style data set of (PIL image or uint8 tensor, class number); `labels` are known without decoding."""
+    """A map-style data set of (PIL image or uint8 tensor, class number); `labels` are known without decoding.
+
+    `digest` is a hash of what tells the set from another without decoding it.
+    """
 
     @property
     def labels(self) -> Any: ...
+
+    @property
+    def digest(self) -> str: ...
 
     def __len__(self) -> int: ...
 
@@ -39,6 +46,12 @@ class TensorImages:
     images: Tensor
     labels: Tensor
 
+    @property
+    def digest(self) -> str:
+        """Of every pixel and class."""
+        pixels = self.images if self.images.stride(1) else self.images[:, :1]  # grey, its channels one and the same
+        return _digest([np.ascontiguousarray(pixels), np.ascontiguousarray(self.labels)])
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -52,6 +65,12 @@ class FileImages:
 
     paths: Sequence[Path]
     labels: Sequence[int]
+
+    @property
+    def digest(self) -> str:
+        """Of the files' names and classes, in their order: pixels would have to be read."""
+        names = (f"{path.parent.name}/{path.name} {label}" for path, label in zip(self.paths, self.labels, strict=True))
+        return _digest(["\n".join(names).encode()])
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -68,11 +87,23 @@ class TableImages:
     column: str
     labels: Sequence[int]
 
+    @property
+    def digest(self) -> str:
+        """Of the classes in the order of the rows."""
+        return _digest([np.asarray(self.labels, np.int64)])
+
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         return self.rows[int(index)][self.column].convert("RGB"), self.labels[index]
+
+
+def _digest(parts: Iterable[Any]) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
 
 
 def images_below(folder: Path) -> dict[str, list[Path]]:

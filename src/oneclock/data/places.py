@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -54,6 +58,16 @@ def prepare_hub() -> None:
         socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, 443)
     except OSError:
         constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
+
+
+def dataset_loader() -> Callable[..., Any]:
+    """datasets' own `load_dataset`, which otherwise says twice what is raised, and hides it among progress bars."""
+    import datasets
+
+    logging.getLogger("datasets.packaged_modules").setLevel(logging.CRITICAL)
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    return datasets.load_dataset
 
 
 def missing(what: str, fetch: str, put: str, error: BaseException | None = None) -> ValueError:

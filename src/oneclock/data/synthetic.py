@@ -45,13 +45,13 @@ class SyntheticTask:
             apart, noise = spec.data.examples == "rows", spec.span_corruption or SpanCorruption()
             length = spec.data.length
             shape = spans.shape_of(length, noise) if apart else spans.longest_shape(length, noise)
-            return {
-                "input_ids": torch.randint(vocabulary, (spec.batch_size, shape.input_length), generator=draw),
-                "labels": torch.randint(vocabulary, (spec.batch_size, shape.target_length), generator=draw),
-            }
-        ids = torch.randint(1, vocabulary, (spec.batch_size, spec.data.length), generator=draw)
-        masked = {"attention_mask": torch.ones_like(ids)} if spec.data.examples == "documents" else {}
-        return {"input_ids": ids, "labels": ids, **masked}
+            ids = torch.randint(vocabulary, (spec.batch_size, shape.input_length), generator=draw)
+            labels = torch.randint(vocabulary, (spec.batch_size, shape.target_length), generator=draw)
+        else:
+            ids = labels = torch.randint(1, vocabulary, (spec.batch_size, spec.data.length), generator=draw)
+        padded = spec.data.examples in ("documents", "rows")
+        masked = {"attention_mask": torch.ones_like(ids)} if padded else {}
+        return {"input_ids": ids, "labels": labels, **masked}
 
     def evaluation(self, split: Split, step: int | None = None) -> Sequence[Batch]:
         """One batch."""

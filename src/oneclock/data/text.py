@@ -35,8 +35,8 @@ class TextTask:
         self.block = self.shape.block if self.shape and not self.apart else text.length
         self._check_vocabulary()
         self.digests: dict[str, str] = {}
+        self.validation = self._examples("validation", self._evaluated())  # first: it is small, and may be absent
         self.train = self._examples("train", self._needed() if text.streaming else Limit())
-        self.validation = self._examples("validation", self._evaluated())
         windows = text.examples == "windows"
         size, batch_size = len(self.train), experiment.batch_size
         self.order = Draws(size, batch_size) if windows else Order(size, batch_size, experiment.drop_last)

@@ -13,7 +13,7 @@ import numpy as np
 
 from oneclock.data import bundled
 from oneclock.data.order import SPLIT, Split, generator
-from oneclock.data.places import ABSENT, missing, prepare_hub, shortened
+from oneclock.data.places import ABSENT, dataset_loader, missing, prepare_hub, shortened
 from oneclock.experiments.overrides import did_you_mean
 from oneclock.experiments.spec import Text
 
@@ -171,19 +171,16 @@ class Documents:
 
     def _from_files(self) -> Any:
         """As a stream, which leaves no copy behind, unless documents are to be taken out of their order."""
-        from datasets import load_dataset
-
         paths, copy = [str(path) for path in self.files], str(self.folder.parent / "arrow")
         options = {"cache_dir": copy} if self.spec.held_out_by == "permuted" else {"streaming": True}
         try:
-            return load_dataset(str(_builder(self.files[0])), data_files=paths, split="train", **options)
+            return dataset_loader()(str(_builder(self.files[0])), data_files=paths, split="train", **options)
         except Exception as error:  # whatever a damaged file makes of the libraries that read it
             raise self._damaged(error) from None
 
     def _from_hub(self) -> Any:
-        from datasets import load_dataset
-
         prepare_hub()
+        load_dataset = dataset_loader()
         problem: BaseException | None = None
         for repository in (self.hub.repository, *self.hub.copies):
             try:

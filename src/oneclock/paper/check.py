@@ -15,7 +15,8 @@ from typing import Literal
 from oneclock.analysis.analyse import analyse, ground_of
 from oneclock.analysis.horizons import horizons_of
 from oneclock.analysis.robustness import noise_study
-from oneclock.analysis.tables import FIVE, Table
+from oneclock.analysis.table import Table
+from oneclock.analysis.tables import FIVE
 from oneclock.analysis.values import Analysis, NoiseRow
 from oneclock.paper.published import FIXED, losses_study, printed
 from oneclock.rule import REFRESHES, Refresh

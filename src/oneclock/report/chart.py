@@ -18,13 +18,17 @@ Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cro
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear axis from `low` to `high` with ticks (position, label); `beyond` labels them once more, across."""
+    """A linear axis from `low` to `high` with ticks (position, label); `beyond` labels them once more, across.
+
+    `every` are more of them, for where labels may stand upright; elsewhere they are marks without labels.
+    """
 
     label: str
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...]
     beyond: tuple[str, ...] = ()
+    every: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,10 @@ class Figure:
     columns: int = 1
 
 
+_LEVEL, _UPRIGHT = 7, 14
+"""How many labels of betas have room along an axis, lying and standing."""
+
+
 def memory_axis(betas: Iterable[float]) -> Axis:
     """The axis u = -log10(1 - beta), ticked at betas that are not too close, and above them at their memory in steps.
 
@@ -102,14 +110,20 @@ def memory_axis(betas: Iterable[float]) -> Axis:
     """
     values = sorted(set(betas))
     places = [memory_place(beta) for beta in values]
-    margin = 0.05 * ((places[-1] - places[0]) or 1.0)
-    apart = (places[-1] - places[0]) / 7
-    ticks: list[tuple[float, str]] = []
-    for place, beta in zip(places, values, strict=True):
-        if not ticks or place - ticks[-1][0] >= apart * 0.99:
-            ticks.append((place, short_beta(beta)))
+    wide = places[-1] - places[0]
+    margin = 0.05 * (wide or 1.0)
+    ticks, every = (_apart(places, values, wide / most) for most in (_LEVEL, _UPRIGHT))
     steps = tuple(f"{round(10**place, 1 if place < 1 else 0):,g}" for place, _ in ticks)
-    return Axis("β; above, its memory in steps", places[0] - margin, places[-1] + margin, tuple(ticks), steps)
+    return Axis("β; above, its memory in steps", places[0] - margin, places[-1] + margin, ticks, steps, every)
+
+
+def _apart(places: Sequence[float], betas: Sequence[float], least: float) -> tuple[tuple[float, str], ...]:
+    """Ticks at the betas from left to right, each at least so far from the one before."""
+    ticks: list[tuple[float, str]] = []
+    for place, beta in zip(places, betas, strict=True):
+        if not ticks or place - ticks[-1][0] >= least * 0.99:
+            ticks.append((place, short_beta(beta)))
+    return tuple(ticks)
 
 
 def memory_place(beta: float) -> float:

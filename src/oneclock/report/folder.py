@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.analysis import Analysis, Sweeps, as_json
-from oneclock.analysis.tables import EVERY, Table
+from oneclock.analysis.table import Table
+from oneclock.analysis.tables import EVERY
 from oneclock.horizon import Curve
 from oneclock.plain_text import plain_cell, without_places
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
+from oneclock.report.claims import claim_figures
 from oneclock.report.page import page, waiting_page
 from oneclock.report.rules import rule_figures
 from oneclock.report.subject import Subject, subject_of
@@ -71,7 +73,12 @@ def write(
     check_installed()
     analysis = subject.analysis
     tables = tables_of(analysis)
-    figures = [*sweep_figures(analysis), *surface_figures(analysis), *rule_figures(analysis)]
+    figures = [
+        *sweep_figures(analysis),
+        *surface_figures(analysis),
+        *rule_figures(analysis),
+        *claim_figures(analysis),
+    ]
     curves = list(curve_figures(subject.study, analysis))
     out.mkdir(parents=True, exist_ok=True)
     for table in tables:

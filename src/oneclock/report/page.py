@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from oneclock.analysis.tables import Table
+from oneclock.analysis.table import Table
 from oneclock.report import words
 from oneclock.report.chart import Figure
 from oneclock.report.explorer import chart_data, explorer

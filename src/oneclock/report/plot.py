@@ -127,7 +127,10 @@ def _draw(chart: Chart, axis: Any, ticks: int) -> None:
     kept = chart.x.ticks[::every]
     if chart.x.beyond:
         axis.secondary_xaxis("top").set_xticks([place for place, _ in kept], chart.x.beyond[::every])
-    axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
+    if chart.x.every:
+        axis.set_xticks(*zip(*chart.x.every, strict=True), rotation=90, fontsize=7)
+    else:
+        axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
     axis.set_yticks([place for place, _ in chart.y.ticks], [printable(text) for _, text in chart.y.ticks])
     axis.set_xlabel(chart.x.label)
     axis.set_ylabel(chart.y.label)

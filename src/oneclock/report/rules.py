@@ -52,12 +52,11 @@ def gaps_figure(analysis: Analysis) -> Figure:
     """Every rule of the arena: a dot per experiment, the mean with its interval."""
     rows = analysis.arena
     largest = max((gap for row in rows for gap in row.gaps if gap is not None and math.isfinite(gap)), default=NEAR)
-    series = [_dots(analysis, split, color, marker) for split, color, marker in _DOTS]
-    series += [*_means(rows)]
+    series = [*gap_marks(analysis, rows)]
     chart = Chart(
         title="",
         x=gap_axis("gap to the best beta, %", largest),
-        y=named_axis("", [_rule_label(row) for row in rows]),
+        y=named_axis("", [rule_label(row) for row in rows]),
         series=tuple(line for line in series if line.x),
         lines=(Line(gap_place(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
     )
@@ -119,6 +118,13 @@ def noise_figure(analysis: Analysis) -> Iterator[Figure]:
         yield Figure("noise", "Robustness to an error in T_ES", caption, tuple(charts), len(charts))
 
 
+def gap_marks(analysis: Analysis, rows: Sequence[RuleRow]) -> Iterator[Trace]:
+    """A dot for each experiment, in the colour of its split, and the mean with its interval, a line for each rule."""
+    for split, color, marker in DOTS:
+        yield _dots(analysis, rows, split, color, marker)
+    yield from _means(rows)
+
+
 def gap_place(gap: float) -> float:
     """Where a gap is drawn on `gap_axis`; the sign is kept, for an untied baseline may beat the best tied beta."""
     return math.copysign(math.log10(1 + abs(gap) / _GAP_UNIT), gap)
@@ -135,16 +141,22 @@ def gap_axis(label: str, largest: float) -> Axis:
     return Axis(label, -0.06 * high, high, tuple(tick for tick in ticks if tick[0] <= high))
 
 
-_DOTS: tuple[tuple[Literal["development", "heldout"], str, Marker], ...] = (
+DOTS: tuple[tuple[Literal["development", "heldout"], str, Marker], ...] = (
     ("development", "c0", "circle"),
     ("heldout", "c4", "square"),
 )
 
 
-def _dots(analysis: Analysis, split: Literal["development", "heldout"], color: str, marker: Marker) -> Trace:
+def _dots(
+    analysis: Analysis,
+    rows: Sequence[RuleRow],
+    split: Literal["development", "heldout"],
+    color: str,
+    marker: Marker,
+) -> Trace:
     found = [
         (gap, place, f"{row.name} on {result.name}: β {beta:g}, gap {percent(gap)}")
-        for place, row in enumerate(analysis.arena)
+        for place, row in enumerate(rows)
         for result, beta, gap in zip(analysis.experiments, row.betas, row.gaps, strict=True)
         if result.split == split and beta is not None and gap is not None and math.isfinite(gap)
     ]
@@ -176,7 +188,8 @@ def _means(rows: Sequence[RuleRow]) -> Iterator[Trace]:
             yield Trace(name, ends, (float(place),) * 2, palette.INK, texts=(words, words), group=name)
 
 
-def _rule_label(row: RuleRow) -> str:
+def rule_label(row: RuleRow) -> str:
+    """The rule's name, and for how many experiments it has a beta where not for all."""
     part = (
         ""
         if row.all is None or row.all.answered == row.all.experiments

@@ -44,8 +44,8 @@ def sweep_figures(analysis: Analysis) -> list[Figure]:
         charts = tuple(sweep_chart(result, refreshes, betas) for result in members)
         quantity = "Smallest validation loss at each swept beta, mean over seeds; bars and band are their spread."
         caption = (
-            f"{quantity} The star is the best beta, seeds in pairs, the diamond the refresh rule's choice; shaded are "
-            "the betas, and so the horizons, for which that choice stays."
+            f"{quantity} The vertical line is at the smallest mean; the star is the best beta, seeds in pairs, the "
+            "diamond the refresh rule's choice; shaded are the betas, and so the horizons, for which that choice stays."
         )
         caption = " ".join(filter(None, (caption, not_drawn(analysis))))
         figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
@@ -86,6 +86,7 @@ def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[floa
         y=number_axis("smallest validation loss", *padded(known)),
         series=(curve, *_marks(result, points), *arms),
         spans=tuple(_stable(result, refreshes, x)),
+        lines=(Line(memory_place(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot"),),
     )
 
 

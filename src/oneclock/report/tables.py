@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from oneclock.analysis.tables import Table
+from oneclock.analysis.table import Table
 from oneclock.plain_text import plain_cell
 
 _LATEX = {

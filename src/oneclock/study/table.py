@@ -3,6 +3,7 @@
     experiment  split  budget  t_es  beta  beta2  rate  seed  status
         and  step  val_loss  train_loss       one row per evaluation
         or   min_val_loss  min_train_loss     one row per run
+        or   seed_best_val_losses             one row per beta, `seed_cells` says how
 
 `experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
 `budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
@@ -32,6 +33,7 @@ from oneclock.study import records
 from oneclock.study.columns import Rows
 from oneclock.study.evaluations import Evaluations
 from oneclock.study.identity import Identity
+from oneclock.study.seed_cells import LOSSES, one_row_per_seed
 from oneclock.study.sweeps import SPLITS, Sweep, Sweeps, Trial
 
 if TYPE_CHECKING:
@@ -133,6 +135,8 @@ def sweeps_of(
 
     Or from a row per run, with the evaluations of each run in `measured`: rows of step, val_loss and train_loss.
     """
+    if LOSSES in columns and not {"val_loss", "min_val_loss"} & columns.keys():
+        columns = one_row_per_seed(columns)
     table = Rows.checked(columns, measured)
     order = np.lexsort((table.step, *table.key().T[::-1]))
     key = table.key()[order]
@@ -157,13 +161,15 @@ def _sweeps_of_records(path: Path) -> Sweeps:
     """A study from its records; runs that are unfinished or failed are left out, and said to be."""
     rows: list[tuple[Any, ...]] = []
     measured: list[np.ndarray] = []
-    missing = []
+    missing: list[str] = []
+    data: dict[str, set[str]] = {}
     states: Counter[str] = Counter()
     environments: Counter[str] = Counter()
     for run in records.runs_of(path):
         identity, (result, known) = run.identity, run.whole()
         states["unfinished" if result is None else result.status] += 1
         environments[json.dumps(run.environment, sort_keys=True)] += 1
+        data.setdefault(identity.experiment, set()).add(str(run.environment.get("data") or ""))
         if result is None or result.status == "failed":
             told = without_places((result and result.reason) or "no reason recorded")
             why = "is not finished" if result is None else f"failed ({told})"
@@ -171,6 +177,11 @@ def _sweeps_of_records(path: Path) -> Sweeps:
         else:
             rows.append((*_head(identity), result.status))
             measured.append(_measured(known))
+    missing += [
+        f"{name}: its runs were trained on {len(hashes - {''})} different sets of data, as their records say"
+        for name, hashes in data.items()
+        if len(hashes - {""}) > 1
+    ]
     if not rows:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")

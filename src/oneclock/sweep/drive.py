@@ -25,7 +25,7 @@ from oneclock.sweep.plan import Plan, usual_arms
 from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
 from oneclock.sweep.stop import Stop
-from oneclock.sweep.targets import Target, target_from
+from oneclock.sweep.targets import Target, target_from, with_data
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,12 @@ def run_sweep(
     seeds: Sequence[int] | None = None,
     rates: Sequence[float] | None = None,
     arms: Sequence[tuple[float, float]] | None = None,
-    second: Literal["top_k", "window"] | None = None,
+    second: Literal["top_k", "window", "neighbours"] | None = None,
     keep: int | None = None,
     max_runs: int | None = None,
     name: str | None = None,
     settings: Sequence[str] = (),
+    data_dir: str | Path | None = None,
     extend: bool = False,
     keep_runs: bool = False,
     quiet: bool = False,
@@ -107,11 +108,13 @@ def run_sweep(
             your function then takes.
         arms: Untied pairs (beta1, beta2) beside the sweep (default: (0.9, 0.999) and (0.9, 0.95) beside experiments,
             none beside a function); `()` for none.
-        second: Which betas get the other seeds in `paper`: the best (`top_k`), or neighbours of the best (`window`).
+        second: Which betas get the other seeds in `paper`: the best (`top_k`), those around the best (`window`), or
+            the neighbours with the smallest sum (`neighbours`), as the paper's losses have them.
         keep: How many betas get the other seeds in `paper` (default: 5).
         max_runs: How many runs `adaptive` may spend (default: 10).
         name: What to call a function's experiment.
         settings: Settings of an experiment, as `optimizer.lr=0.003`.
+        data_dir: Where the data of an experiment lie (default: ONECLOCK_DATA, or caches).
         extend: Add betas, seeds, rates, arms or experiments to the study in the folder.
         keep_runs: Keep the runs in the folder although the code behind them has changed.
         quiet: Print nothing.
@@ -140,6 +143,7 @@ def run_sweep(
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
     targets = [target_from(one, budget, name=name, settings=tuple(settings)) for one in many]
+    targets = with_data(targets, None if data_dir is None else Path(data_dir))
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
     asked |= {"second": second, "keep": keep, "max_runs": max_runs}

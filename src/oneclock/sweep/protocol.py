@@ -41,12 +41,14 @@ class Grid:
 class Paper:
     """The paper's sweep: every beta with the first seed, then `keep` betas with the other seeds.
 
-    `second` says which: `top_k`, those with the best first-seed losses, or `window`, contiguous values around the best.
+    `second` says which: `top_k`, those with the best first-seed losses; `window`, contiguous values around the best; or
+    `neighbours`, the contiguous values whose first-seed losses have the smallest sum, which are those that the paper's
+    published losses have.
     """
 
     betas: tuple[float, ...] = rule.GRID
     seeds: tuple[int, ...] = ()
-    second: Literal["top_k", "window"] = "top_k"
+    second: Literal["top_k", "window", "neighbours"] = "top_k"
     keep: int = 5
     arms: tuple[tuple[float, float], ...] = ()
 
@@ -73,8 +75,16 @@ class Paper:
         if self.second == "top_k" or not best:
             return best[: self.keep]
         betas = sorted(self.betas)
-        lowest = min(betas.index(best[0]) - self.keep // 2, len(betas) - self.keep)
-        return betas[max(lowest, 0) :][: self.keep]
+        lowest = max(min(betas.index(best[0]) - self.keep // 2, len(betas) - self.keep), 0)
+        if self.second == "neighbours":
+            sums = {at: math.fsum(first[beta] for beta in betas[at : at + self.keep]) for at in self._starts(first)}
+            lowest = min(sums, key=sums.__getitem__, default=lowest)
+        return betas[lowest:][: self.keep]
+
+    def _starts(self, first: Mapping[float, float]) -> list[int]:
+        """Where `keep` neighbours begin that all have a finite loss."""
+        finite = [math.isfinite(first[beta]) for beta in sorted(self.betas)]
+        return [at for at in range(len(finite) - self.keep + 1) if all(finite[at : at + self.keep])]
 
 
 Protocol = Paper | Grid | Adaptive
@@ -167,8 +177,9 @@ def _check_counts(protocol: Protocol) -> None:
     for name in ("keep", "max_runs"):
         if (getattr(protocol, name, None) or 1) < 1 or getattr(protocol, name, None) == 0:
             raise ValueError(f"{name} must be at least 1, got {getattr(protocol, name)}")
-    if getattr(protocol, "second", "top_k") not in ("top_k", "window"):
-        raise ValueError(f"second must be 'top_k' or 'window', got {protocol.second!r}")  # type: ignore[union-attr]
+    if getattr(protocol, "second", "top_k") not in ("top_k", "window", "neighbours"):
+        second = protocol.second  # type: ignore[union-attr]
+        raise ValueError(f"second must be 'top_k', 'window' or 'neighbours', got {second!r}")
 
 
 def _remaining(cells: Collection[Cell], losses: Losses, later: int, reason: str) -> Step:

@@ -89,12 +89,12 @@ def costs(study: Plan) -> list[Cost]:
         assert isinstance(target, Named)
         done = [row for row in rows if row.experiment == target.name and row.state == "finished"]
         took = [row.seconds for row in done if row.seconds]
-        seconds = sum(took) / len(took) if took else probe(target.experiment())
+        seconds = sum(took) / len(took) if took else probe(target.experiment(), target.data_dir)
         found.append(Cost(target.name, len(study.losses(target)), study.step(target).at_most, seconds))
     return found
 
 
-def probe(experiment: Experiment) -> float:
+def probe(experiment: Experiment, data_dir: str | None = None) -> float:
     """About the seconds of a whole run of it here, on one thread: from one step and from a few, an evaluation each."""
     import torch
 
@@ -102,22 +102,23 @@ def probe(experiment: Experiment) -> float:
     torch.set_num_threads(1)
     try:
         few = min(PROBE, experiment.budget)
-        _timed(experiment, 1)  # what comes first is slow: imports, and the first use of everything
-        (one, start), (more, _) = _timed(experiment, 1), _timed(experiment, few)
+        _timed(experiment, 1, data_dir)  # what comes first is slow: imports, and the first use of everything
+        (one, start), (more, _) = (_timed(experiment, steps, data_dir) for steps in (1, few))
     finally:
         torch.set_num_threads(threads)
     step = max(more - one, 0.0) / max(few - 1, 1)
     return start + one * math.ceil(experiment.budget / experiment.evaluation.every) + step * experiment.budget
 
 
-def _timed(experiment: Experiment, steps: int) -> tuple[float, float]:
+def _timed(experiment: Experiment, steps: int, data_dir: str | None) -> tuple[float, float]:
     """Seconds of so many steps and one evaluation, and of what comes before."""
     from oneclock.training import train
 
     short = replace(experiment, budget=steps, evaluation=replace(experiment.evaluation, every=steps, at_start=False))
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        seconds = train(short, 0.9, 0, Path(folder) / "probe").seconds
+        place = None if data_dir is None else Path(data_dir)
+        seconds = train(short, 0.9, 0, Path(folder) / "probe", data_dir=place).seconds
         return seconds, time.perf_counter() - started - seconds
 
 

@@ -15,7 +15,7 @@ import inspect
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -75,11 +75,15 @@ _PACKAGES = {
 
 @dataclass(frozen=True)
 class Named:
-    """An experiment of the project, by name; `budget` in steps replaces its own, `settings` read `name=value`."""
+    """An experiment of the project, by name; `budget` in steps replaces its own, `settings` read `name=value`.
+
+    `data_dir` says where its data lie here, and is no part of what was asked for: a run records a hash of its data.
+    """
 
     name: str
     budget: int
     settings: tuple[str, ...] = ()
+    data_dir: str | None = field(default=None, compare=False)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -110,7 +114,8 @@ class Named:
     def execute(self, path: Path, cell: Cell) -> Result:
         from oneclock.training import train
 
-        return train(self.experiment(cell.rate), cell.beta, cell.seed, path, rate=cell.rate)
+        folder = None if self.data_dir is None else Path(self.data_dir)
+        return train(self.experiment(cell.rate), cell.beta, cell.seed, path, data_dir=folder, rate=cell.rate)
 
     def no_pairs(self) -> str | None:
         """None: an experiment takes untied pairs of betas."""
@@ -229,6 +234,20 @@ def target_from(
         return Command(name or "command", budget, command, log, fingerprint.of_command(command))
     assert target is not None
     return _function(target, budget, name)
+
+
+def with_data(targets: Sequence[Target], data_dir: Path | None) -> list[Target]:
+    """The targets with a folder for the data of the experiments among them, as an absolute path: workers have others.
+
+    >>> with_data([Named("vit-digits", 100)], Path("/data"))[0].data_dir
+    '/data'
+    """
+    if data_dir is None:
+        return [*targets]
+    if not any(isinstance(target, Named) for target in targets):
+        raise ValueError("a data folder (--data-dir) belongs to an experiment of oneclock; nothing else here reads it")
+    folder = str(data_dir.expanduser().absolute())
+    return [replace(target, data_dir=folder) if isinstance(target, Named) else target for target in targets]
 
 
 def afresh(target: Target) -> Target:

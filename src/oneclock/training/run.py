@@ -6,8 +6,8 @@ import errno
 import importlib.util
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,17 +64,20 @@ def train(
     identity = identify(experiment, beta, seed, rate)
     path = Path(path)
     with _plain_errors(path, every=True):
+        made = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         if (path / "run.json").exists() and (result := Run.start(path, identity).result) is not None:
             checkpoint.remove(path)
             return result
-    accelerator = accelerator_for(path, log_with)
-    content = None
-    if task is None:
-        loaded = data.load(replace(experiment, accumulate=experiment.accumulate * accelerator.num_processes), data_dir)
-        task, content = loaded, loaded.content
-    set_seed(seed)
-    module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
+    with _emptied(made):
+        accelerator = accelerator_for(path, log_with)
+        content = None
+        if task is None:
+            passes = experiment.accumulate * accelerator.num_processes
+            loaded = data.load(replace(experiment, accumulate=passes), data_dir)
+            task, content = loaded, loaded.content
+        set_seed(seed)
+        module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
     if workers is None:
         workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
     options = Options(checkpoint_every, checkpoint_minutes, workers, progress, stop)
@@ -83,6 +86,7 @@ def train(
         found["data"] = content
     with _plain_errors(path), accelerator.main_process_first():
         run = Run.start(path, identity, found)
+    _refuse_other_data(run, content)
     fit = Fit(
         experiment, task, module, optimizer_for(module, experiment.optimizer, identity.beta), accelerator, run, options
     )
@@ -118,6 +122,27 @@ def set_seed(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - a model may draw from the global generator
     torch.manual_seed(seed)
+
+
+@contextmanager
+def _emptied(made: Sequence[Path]) -> Iterator[None]:
+    """Remove the folders that were made, the innermost first, where data or model are not to be had."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # one that something else has been put into
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+def _refuse_other_data(run: Run, content: str | None) -> None:
+    """Where data lie names no run, but what they are does: half a curve on other data would be of neither."""
+    known = run.environment.get("data")
+    if content is not None and known is not None and known != content:
+        raise ValueError(
+            f"{run.path} was begun on other data ({known}, now {content}); give it the data it had, or another folder"
+        )
 
 
 def _to_the_end(fit: Fit) -> Result:
