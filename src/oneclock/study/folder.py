@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from oneclock.study import best as choosing
+from oneclock.study import shown
 from oneclock.study.claims import holder
 from oneclock.study.files import read_json, write_json
 from oneclock.study.identity import Beta, Identity, hash_of
@@ -182,6 +183,9 @@ class Study:
             told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
             return Row(**start, state=result.status, step=result.steps, **told)
         return Row(**start, state="torn", step=0, reason=torn) if torn is not None else _under_way(start, path)
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self)
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
