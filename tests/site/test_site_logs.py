@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from opened_page import ARTIFACTS, Opened
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "logs"))
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import page_python
 from logs_corpus import CORPUS, POINTS
