@@ -112,7 +112,7 @@ def command(
     else:
         plan = _again(out, protocol, values, extend, keep_runs)
     plan.check()
-    for line in plan_in_words(plan, jobs):
+    for line in plan_in_words(plan, where.workers):
         print(printable(line))
     if dry_run:
         return
