@@ -90,6 +90,7 @@ answer`;
     find("log-answer").hidden = !said;
     find("log-problem").textContent = problem;
     find("log-problem").hidden = !problem;
+    find("log").scrollIntoView({ block: "nearest" });
   }
 
   async function advise() {
