@@ -105,7 +105,8 @@ def test_timm_s_snippets_run_as_they_are_printed():
     pytest.importorskip("timm")
     section = DOCS.read_text(encoding="utf-8").partition("\n## timm\n")[2].partition("\n## ")[0]
     first, second = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
-    setting = "import oneclock.integrations.torchvision_first, torch\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 1))\n"
+    model = "torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 1))"
+    setting = f"import oneclock.integrations.torchvision_first, torch\nmodel = {model}\n"
     check = "\nassert {group['betas'] for group in optimizer.param_groups} == {(0.95, 0.95)}\n"
     code = setting + first + check + second + check + "assert isinstance(optimizer, oneclock.BalancedAdamW)"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
