@@ -8,7 +8,7 @@ ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 SEED ?= $(shell date +%s)
 
-.PHONY: help demo test check test-slow test-random pythons oldest chaos bench gallery site release hooks format clean
+.PHONY: help demo test page-python check test-slow test-random pythons oldest chaos bench gallery site release hooks format clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,10 +34,14 @@ help:  ## what there is to make
 		|| (echo "install Chromium: the report's page is tested in it" && false)
 	@touch $@
 
+# The site's page reads logs with Python itself, which npm brings. Where it cannot, the page says that it is left out.
+page-python: .venv/dev
+	@$(BIN)/python scripts/page_python.py
+
 demo: .venv/demo  ## a real sweep of a small model in a few minutes, with its report
 	$(BIN)/python examples/demo.py
 
-test: check .venv/browser  ## everything that must pass: format, lint, types, import contracts, docs, tests
+test: check .venv/browser page-python  ## everything that must pass: format, lint, types, import contracts, docs, tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: .venv/dev  ## all but the tests
@@ -47,7 +51,7 @@ check: .venv/dev  ## all but the tests
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .cache/site
 
-site: .venv/dev  ## the documentation, with its calculator, as plain files in site/
+site: .venv/dev page-python  ## the documentation, with its calculator, as plain files in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
 test-slow: .venv/dev .venv/browser  ## the proofs that take minutes

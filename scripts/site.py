@@ -1,4 +1,4 @@
-"""The documentation's pages that are made, not written: study reports, the API reference, the calculator's rules."""
+"""The documentation's pages that are made, not written: study reports, the API reference, what the calculator runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import math
 from pathlib import Path
 
+import page_python
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -26,6 +27,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"studies/{name}.html", abs_src_path=str(page)))
     files.append(File.generated(config, "api.md", content=api_page()))
     files.append(File.generated(config, "calculator/rule.js", content=calculator_rules()))
+    if page_python.ARCHIVE.exists():
+        files.append(File.generated(config, "calculator/python.js", content=page_python.script()))
     return files
 
 
@@ -41,6 +44,7 @@ def calculator_rules() -> str:
         "recommended": rule_values(rule.chosen_rule()),
         "paper": rule_values(rule.chosen_rule("paper")),
         "calibrated": rule.CALIBRATED,
+        "readsLogs": page_python.ARCHIVE.exists(),
         "grid": [{"beta": beta, **reach(beta)} for beta in sorted(rule.GRID)],
     }
     return f"const ONECLOCK = {json.dumps(data, indent=2)};\n"

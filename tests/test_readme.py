@@ -24,6 +24,7 @@ def test_the_console_block_is_what_the_command_prints():
     assert command == "$ oneclock beta 20k"
     done = subprocess.run([sys.executable, "-m", *command[2:].split()], capture_output=True, text=True)
     assert done.stdout == expected
+    assert blocks("console")[0] in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
 
 def test_the_python_block_runs(tmp_path, monkeypatch, capsys):

@@ -23,6 +23,15 @@ const oneclock = (() => {
     return none || beta >= 1 ? null : beta;
   }
 
+  const TIMES = { "": 1, k: 1e3, m: 1e6, b: 1e9, g: 1e9, t: 1e12 };
+
+  /** A number as people type it, as the command takes it: 20000, 20,000, 2e4, 20k; NaN where it is none. */
+  function typed(text) {
+    const number = /^([-+]?(?:\d{1,3}(?:[,_]\d{3})+|\d+)?(?:\.\d*)?(?:e[-+]?\d+)?)\s*([kmbgt]?)$/i;
+    const [, digits, times] = number.exec(text.trim()) ?? [];
+    return digits ? Number(digits.replace(/[,_]/g, "")) * TIMES[times.toLowerCase()] : NaN;
+  }
+
   function stepsFromTokens(tokens, perStep) {
     return Math.ceil(tokens / perStep);
   }
@@ -42,7 +51,7 @@ const oneclock = (() => {
     return String(Number(beta.toFixed(Math.min(Math.ceil(-Math.log10(1 - beta)) + 4, 15))));
   }
 
-  return { betaFor, stepsFromTokens, stepsFromEpochs, onGrid, written, recommended, paper, calibrated };
+  return { betaFor, typed, stepsFromTokens, stepsFromEpochs, onGrid, written, recommended, paper, calibrated };
 })();
 
 (() => {
@@ -50,13 +59,39 @@ const oneclock = (() => {
   const find = (id) => document.getElementById(id);
   const count = (value) => value.toLocaleString("en", { maximumFractionDigits: value < 100 ? 1 : 0 });
 
+  const HUB = "https://github.com";
   const PRESETS = [
-    ["nanoGPT, characters of Shakespeare: 5,000 steps", { steps: 5000 }],
-    ["nanoGPT, GPT-2 124M: 600,000 steps", { steps: 600000 }],
-    ["Pythia: 300 billion tokens", { tokens: 299892736000, "tokens-per-step": 2097152 }],
-    ["Llama 2: 2 trillion tokens", { tokens: 2e12, "tokens-per-step": 4e6 }],
-    ["Alpaca 7B, fine-tuned: 3 epochs", { epochs: 3, samples: 52002, "batch-size": 128, accumulate: 1 }],
-    ["DeiT on ImageNet: 300 epochs", { epochs: 300, samples: 1281167, "batch-size": 1024, accumulate: 1 }],
+    {
+      title: "nanoGPT, characters of Shakespeare: 5,000 steps",
+      values: { steps: 5000 },
+      source: `${HUB}/karpathy/nanoGPT/blob/master/config/train_shakespeare_char.py`,
+    },
+    {
+      title: "nanoGPT, GPT-2 124M: 600,000 steps",
+      values: { steps: 600000 },
+      source: `${HUB}/karpathy/nanoGPT/blob/master/config/train_gpt2.py`,
+    },
+    {
+      title: "Pythia: 300 billion tokens",
+      values: { tokens: 299892736000, "tokens-per-step": 2097152 },
+      source: `${HUB}/EleutherAI/pythia`,
+    },
+    {
+      title: "Llama 2: 2 trillion tokens",
+      values: { tokens: 2e12, "tokens-per-step": 4e6 },
+      source: "https://arxiv.org/abs/2307.09288",
+    },
+    {
+      title: "Alpaca 7B, fine-tuned: 3 epochs",
+      values: { epochs: 3, samples: 52002, "batch-size": 128, accumulate: 1 },
+      source: `${HUB}/tatsu-lab/stanford_alpaca`,
+    },
+    {
+      title: "DeiT-small on ImageNet: 300 epochs",
+      values: { epochs: 300, samples: 1281167, "batch-size": 1024, accumulate: 1 },
+      dropLast: true,
+      source: `${HUB}/facebookresearch/deit`,
+    },
   ];
 
   const LINES = {
@@ -75,7 +110,7 @@ const oneclock = (() => {
   }
 
   function entered(id, whole = false) {
-    const value = Number(find(id).value.replace(/[\s,_]/g, "") || NaN);
+    const value = oneclock.typed(find(id).value);
     const what = find(id).parentElement.textContent.trim();
     if (!(value > 0 && value < 1e300)) throw new Error(`${what}: a number above 0 is needed`);
     if (whole && !Number.isInteger(value)) throw new Error(`${what}: a whole number is needed`);
@@ -196,27 +231,35 @@ const oneclock = (() => {
     for (const id of ["answer", "trust", "curve", "paste"]) find(id).style.visibility = problem ? "hidden" : "visible";
   }
 
-  function take(values) {
+  function take(values, dropLast = false) {
     const kind = Object.keys(values)[0];
     document.querySelector(`[name=known][value=${kind}]`).checked = true;
     for (const [id, value] of Object.entries(values)) find(id).value = count(value);
-    find("drop-last").checked = false;
+    find("drop-last").checked = dropLast;
   }
 
-  for (const [place, [title]] of PRESETS.entries()) find("preset").add(new Option(title, String(place)));
+  /** A known training, with where its figures come from; none where a person goes on alone. */
+  function preset(chosen) {
+    if (chosen) take(chosen.values, chosen.dropLast);
+    else find("preset").value = "";
+    find("source").hidden = !chosen;
+    find("source").firstElementChild.href = chosen?.source ?? "";
+    find("source").firstElementChild.textContent = chosen?.source.replace("https://", "") ?? "";
+  }
+
+  for (const [place, { title }] of PRESETS.entries()) find("preset").add(new Option(title, String(place)));
   find("preset").addEventListener("change", () => {
-    const place = find("preset").value;
-    if (place) take(PRESETS[place][1]);
+    preset(PRESETS[find("preset").value]);
     update();
   });
   find("slide").addEventListener("input", () => {
     take({ steps: Number((10 ** find("slide").value).toPrecision(2)) });
-    find("preset").value = "";
+    preset(null);
     update();
   });
   document.querySelector("#calculator form").addEventListener("input", (event) => {
     if (event.target.id === "preset") return;
-    find("preset").value = "";
+    preset(null);
     update();
   });
   window.addEventListener("resize", update);

@@ -5,10 +5,16 @@ DVCLive (3.49.1) wrote themselves, offline.
 """
 
 import json
+import sqlite3
+import struct
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from logs_known import BUDGET, LOSSES, STEPS
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 SAMPLES = Path(__file__).parent / "samples"
 PER_EPOCH = 500
@@ -41,6 +47,33 @@ def lines(*forms, before="Using device cuda\nnumber of parameters: 10.65M\ncompi
 
 def printed(trainer, *forms, **rest):
     return Form(f"terminal output, {trainer}" if trainer else "terminal output", lines(*forms), **rest)
+
+
+def record(data):
+    """Bytes framed as TensorBoard's own writer frames them."""
+    length = struct.pack("<Q", len(data))
+    return b"".join([length, struct.pack("<I", masked_crc32c(length)), data, struct.pack("<I", masked_crc32c(data))])
+
+
+def events():
+    """An event file: its version, then a training and a validation loss."""
+    pairs = [(step, tag, value) for step, loss in POINTS for tag, value in (("loss", loss / 2), ("val/loss", loss))]
+    summaries = [(step, Summary(value=[Summary.Value(tag=tag, simple_value=value)])) for step, tag, value in pairs]
+    written = [Event(wall_time=1.0, step=step, summary=summary) for step, summary in summaries]
+    first = Event(wall_time=1.0, file_version="brain.Event:2")
+    return b"".join(record(one.SerializeToString()) for one in [first, *written])
+
+
+def database(statements):
+    """The bytes of a SQLite file after the statements."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.db"
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA page_size = 512")
+            for statement in statements:
+                connection.execute(statement)
+        connection.close()
+        return path.read_bytes()
 
 
 TITAN = "[rank0]:[titan] 2025-02-01 10:00:00,123 - root - INFO - "
@@ -237,5 +270,28 @@ CORPUS = {
     "MLflow's files": Form(
         "MLflow file store",
         {"0/a/meta.yaml": "run_name: a\n", "0/a/metrics/val_loss": "".join(f"1 {v} {s}\n" for s, v in POINTS)},
+    ),
+    "TensorBoard's events": Form("TensorBoard events", events()),
+    "MLflow's database": Form(
+        "MLflow database",
+        database(
+            [
+                "CREATE TABLE metrics (key TEXT, value FLOAT, timestamp INT, run_uuid TEXT, step INT, is_nan BOOL)",
+                "CREATE TABLE runs (run_uuid TEXT, name TEXT)",
+                "CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT)",
+                "INSERT INTO runs VALUES ('a', 'run')",
+                *(f"INSERT INTO metrics VALUES ('val_loss', {v}, {s}, 'a', {s}, 0)" for s, v in POINTS),
+            ]
+        ),
+    ),
+    "Trackio's database": Form(
+        "Trackio database",
+        database(
+            [
+                "CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_id TEXT, run_name TEXT, step INT, metrics TEXT)",
+                "CREATE TABLE configs (run_id TEXT, run_name TEXT, config TEXT)",
+                *(f"INSERT INTO metrics VALUES (NULL, 'a', 'r', {s}, '{{\"val_loss\": {v}}}')" for s, v in POINTS),
+            ]
+        ),
     ),
 }

@@ -85,7 +85,7 @@ def test_an_aim_repository_says_what_to_do(tmp_path):
         (b"PAR1" + b"\0" * 50, "a Parquet table; save it as CSV"),
         (b"\x1f\x8b\x08" + b"\0" * 50, "gunzip"),
         (b"\0\1\2\3" * 20, "no text"),
-        (b"hello\nworld\n", "text without lines that name a step and a loss"),
+        (b"hello\nworld\n", "text without two lines that name a step and a loss"),
         (b'{"name": "a"', "JSON without a loss"),
         (b"a,b\nc,d\n", "a table without a number in its first row"),
     ],
@@ -142,6 +142,14 @@ def test_csvloggers_save_dir_of_two_names_is_not_mixed(tmp_path):
         CORPUS["CSVLogger's save_dir"].written(tmp_path / name)
         (tmp_path / name / "lightning_logs").rename(tmp_path / f"logs_{name}")
     assert "holds the logs of 'logs_one', 'logs_two'" in complaint(tmp_path)
+
+
+def test_one_line_at_the_end_is_a_curve_where_it_is_known_to_be_printed(tmp_path):
+    path = tmp_path / "output.log"
+    path.write_text("compiling ...\nstep 20000: val loss 1.25\n")
+    (curve,) = logs.read_text(path).curves
+    assert (curve.steps, curve.losses) == ((20_000,), (1.25,))
+    assert "text without two lines that name a step and a loss" in complaint(path)
 
 
 def test_a_folder_with_output_and_a_log_asks_which(tmp_path):

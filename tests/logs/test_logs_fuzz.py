@@ -5,6 +5,7 @@ import math
 import os
 import sqlite3
 import struct
+import sys
 import tempfile
 import tracemalloc
 import zlib
@@ -17,6 +18,10 @@ from hypothesis import strategies as st
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from logs_corpus import database, record
+
 from oneclock import logs, plain_text
 from oneclock.advice import advise
 from oneclock.logs.formats import event, tfrecord
@@ -28,11 +33,6 @@ QUICK = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
-
-def record(data):
-    length = struct.pack("<Q", len(data))
-    return b"".join([length, struct.pack("<I", masked_crc32c(length)), data, struct.pack("<I", masked_crc32c(data))])
 
 
 def events():
@@ -49,17 +49,6 @@ def events():
         plain.summary.value.add(tag="loss", simple_value=1 / (step + 1))
         rest.append(plain)
     return [one.SerializeToString() for one in [first, *rest]]
-
-
-def database(statements):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.db"
-        with sqlite3.connect(path) as connection:
-            connection.execute("PRAGMA page_size = 512")
-            for statement in statements:
-                connection.execute(statement)
-        connection.close()
-        return path.read_bytes()
 
 
 def piece(kind, data):
@@ -90,15 +79,15 @@ def run_file():
         new = field(1, field(1, b"train/loss") + bytes([6 << 3 | 1]) + struct.pack("<d", 2.0))
         records.append(field(2, old + new + field(2, field(1, step))))
     data, at = b":W&B\xe1\xbe\0", 7
-    for record in [*records, field(4, b"x" * 70_000)]:
-        kind, rest = 1, record
+    for whole in [*records, field(4, b"x" * 70_000)]:
+        kind, rest = 1, whole
         while rest or kind == 1:
             room = 32768 - at % 32768 - 7
             if room < 0:
                 data, at = data + b"\0" * (room + 7), at + room + 7
                 continue
             part, rest = rest[:room], rest[room:]
-            kind = 1 if part == record else 2 if kind == 1 else 4 if not rest else 3
+            kind = 1 if part == whole else 2 if kind == 1 else 4 if not rest else 3
             data, at = data + piece(kind, part), at + 7 + len(part)
             if not rest:
                 break

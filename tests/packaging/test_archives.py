@@ -10,6 +10,7 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from test_clean_environments import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +59,10 @@ def test_the_base_is_light_and_what_needs_torch_says_so(metadata):
     assert base <= {"cloudpickle", "numpy", "pandas", "rich", "typer"}
     for extra in ("language", "vision", "lightning"):
         assert any(re.match(rf"torch>=.*extra == '{extra}'", requirement) for requirement in requirements), extra
+
+
+def test_each_extra_is_tried_in_an_environment_of_its_own(metadata):
+    assert EXTRAS.keys() == {*metadata.get_all("Provides-Extra")} - {"all", "test", "dev"}
 
 
 def test_the_changelog_tells_of_this_version(metadata):

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
+
+from logs_corpus import CORPUS
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -53,9 +57,26 @@ class Environment:
         )
 
 
+EXTRAS = {
+    "torch": "import oneclock, torch; oneclock.BalancedAdamW(torch.nn.Linear(2, 1).parameters(), horizon=20_000)",
+    "language": "import oneclock.integrations.huggingface, oneclock.models.language",
+    "vision": "import oneclock.models.vision",
+    "lightning": "import oneclock.integrations.lightning",
+    "jax": "import oneclock.integrations.optax, sys; assert 'torch' not in sys.modules",
+    "cluster": "import distributed",
+    "report": "from oneclock.cli import main; main(['report', '--paper', '--out', 'report'])",
+    "logs": "import tensorboard, pyarrow.parquet",
+    "compact": "import numba, oneclock, torch; "
+    "oneclock.BalancedAdamW(torch.nn.Linear(2, 1).parameters(), horizon=20_000, state='compact')",
+    "laptop": "from oneclock.cli import main; main('train vit-digits --beta 0.9 --seed 1 --steps 2 --out run'.split())",
+}
+"""A line that shows what each extra promises."""
+
+
 @pytest.fixture(scope="module")
 def base(archives, tmp_path_factory):
-    return Environment(tmp_path_factory.mktemp("base"), archives[0])
+    """The base, from wheels alone: no compiler is asked for."""
+    return Environment(tmp_path_factory.mktemp("base"), "--only-binary=:all:", archives[0])
 
 
 def test_the_base_answers_without_torch(base, capsys):
@@ -69,11 +90,20 @@ def test_the_base_answers_without_torch(base, capsys):
         print(f"\nthe base: {base.megabytes():.0f} MB, installed in {base.seconds:.0f} s")
 
 
-def test_the_base_advises_and_analyses(base):
-    rows = [f"{step},{1 + abs(step - 3000) / 3000}" for step in range(250, 6000, 250)]
-    (base.folder / "log.csv").write_text("\n".join(["step,val_loss", *rows]))
-    advice = json.loads(base.run("oneclock", "advise", "log.csv", "--json"))
-    assert advice["best"] == 3000
+def test_the_base_advises_on_each_form_of_log(base, tmp_path, capsys):
+    started = time.monotonic()
+    for number, form in enumerate(CORPUS.values()):
+        options = {
+            name: ",".join(value) if isinstance(value, list) else str(value) for name, value in form.options.items()
+        }
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        advice = json.loads(base.run("oneclock", "advise", form.written(tmp_path / str(number)), *flags, "--json"))
+        assert (advice["logs"][0]["format"], advice["best"], advice["unit"]) == (form.format, 7500, "steps")
+    with capsys.disabled():
+        print(f"\nadvise on {len(CORPUS)} forms: {(time.monotonic() - started) / len(CORPUS):.1f} s each")
+
+
+def test_the_base_analyses_a_table(base):
     table = str(ROOT / "docs" / "data" / "digits.csv")
     assert "digits" in json.dumps(json.loads(base.run("oneclock", "analyse", table, "--json")))
 
@@ -86,22 +116,10 @@ def test_the_base_sweeps_a_command(base):
     assert len(list((base.folder / "study" / "runs").rglob("result.json"))) == 3
 
 
-@pytest.mark.parametrize(
-    ("extra", "line"),
-    [
-        ("torch", "import oneclock, torch; oneclock.BalancedAdamW(torch.nn.Linear(2, 1).parameters(), horizon=20_000)"),
-        ("language", "import oneclock.integrations.huggingface, oneclock.models.language"),
-        ("vision", "import oneclock.models.vision"),
-        ("lightning", "import oneclock.integrations.lightning"),
-        ("jax", "import oneclock.integrations.optax, sys; assert 'torch' not in sys.modules"),
-        ("sweep", "import distributed"),
-        ("report", "from oneclock.cli import main; main(['report', '--paper', '--out', 'report'])"),
-        ("logs", "import tensorboard, pyarrow.parquet"),
-    ],
-)
-def test_each_extra_brings_what_it_promises(extra, line, archives, tmp_path, capsys):
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_extra_brings_what_it_promises(extra, archives, tmp_path, capsys):
     environment = Environment(tmp_path, f"{archives[0]}[{extra}]")
-    environment.run("python", "-c", line)
+    environment.run("python", "-c", EXTRAS[extra])
     with capsys.disabled():
         print(f"\n[{extra}]: {environment.megabytes():.0f} MB, installed in {environment.seconds:.0f} s")
 

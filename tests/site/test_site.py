@@ -1,11 +1,7 @@
 """The documentation as published: strict and whole, its calculator equal to the package, in a browser offline."""
 
-import os
 import random
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +9,7 @@ from opened_page import ARTIFACTS
 
 import oneclock
 from oneclock import rule
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(build, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+from oneclock.cli.numbers import count
 
 
 @pytest.fixture
@@ -88,6 +73,20 @@ def test_its_steps_are_the_package_s(calculator):
     assert answers == [oneclock.steps_from_epochs(*plan) for plan in epochs]
 
 
+def python_count(text):
+    try:
+        return count(text)
+    except ValueError:
+        return None
+
+
+def test_numbers_are_typed_as_the_command_takes_them(calculator):
+    texts = ["20000", "20,000", "20_000", "2e4", "20k", " 2.6B ", "1.5 m", ".5k", "5.", "+3", "-1", "1T", "7g"]
+    texts += ["", "k", "2,0", "1,0000", "1 000", "20kk", "e5", ".", "many", "0x10", "inf", "1e400", "--1"]
+    answers = calculator.page.evaluate("texts => texts.map((text) => oneclock.typed(text))", texts)
+    assert [None if answer != answer else answer for answer in answers] == [python_count(text) for text in texts]
+
+
 def test_its_grid_is_the_paper_s(calculator):
     betas = [oneclock.refresh_beta(steps) for steps in range(1001, 200_000, 97)]
     answers = calculator.page.evaluate("betas => betas.map((beta) => oneclock.onGrid(beta))", betas)
@@ -112,12 +111,23 @@ def test_what_one_types_is_answered(calculator):
     assert calculator.text("#horizon") == "29,550"
 
 
+@pytest.mark.parametrize(
+    ("place", "steps"), enumerate(["5,000", "600,000", "143,000", "500,000", "1,221", "375,300"], start=1)
+)
+def test_a_known_training_has_its_published_steps_and_says_where_they_are_from(calculator, place, steps):
+    calculator.page.select_option("#preset", index=place)
+    assert calculator.text("#horizon") == steps
+    assert calculator.page.locator("#source a").get_attribute("href").startswith("https://")
+    assert calculator.page.locator("#preset option").count() == 7
+
+
 def test_presets_and_the_slider_fill_the_form(calculator):
     calculator.page.select_option("#preset", index=3)
     assert calculator.text("#horizon") == "143,000"
     calculator.page.locator("#slide").fill("4")
     assert (calculator.page.input_value("#steps"), calculator.text("#horizon")) == ("10,000", "10,000")
     assert calculator.page.input_value("#preset") == ""
+    assert not calculator.page.locator("#source").is_visible()
 
 
 def test_the_lines_to_paste_hold_the_answer_and_run(calculator):

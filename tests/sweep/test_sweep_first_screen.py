@@ -1,11 +1,17 @@
 """What a person sees of a plan before it runs, and of a run that failed: pairs, betas, reasons, help."""
 
+import json
+import os
 import sys
 
 import pytest
 
 from oneclock.cli import main
-from oneclock.sweep import Plan
+from oneclock.study.records import Run
+from oneclock.sweep import Grid, Plan, Where
+from oneclock.sweep.cells import Cell
+from oneclock.sweep.drive import plan_in_words
+from oneclock.sweep.targets import target_from
 
 PAIRS = ((0.9, 0.999), (0.9, 0.95))
 
@@ -74,6 +80,34 @@ def test_status_says_why_a_run_failed_and_where_its_output_lies(said, tmp_path):
     assert "the command ended with exit code 1" in text
     assert f"its output: {output}" in text
     assert "no luck" in output.read_text()
+    (told,) = json.loads(said("status", tmp_path / "s", "--json"))["runs"]
+    assert told["output"] == str(output)
+    assert "exit code 1" in told["reason"]
+
+
+def test_retry_needs_nothing_but_the_study(said, tmp_path):
+    script, ready = tmp_path / "train.py", tmp_path / "ready"
+    script.write_text(f"import os\nassert os.path.exists({str(ready)!r})\nprint('step 5: val loss 1.0')\n")
+    line = ["sweep", "--command", f"{sys.executable} {script} {{beta}}", "--budget", "5", "--betas", "0.9"]
+    line += ["--retries", "0", "--jobs", "1", "--no-report", "--out", tmp_path / "s"]
+    said(*line, code=1)
+    ready.touch()
+    assert "1 failed runs will be tried again" in said("retry", tmp_path / "s")
+    said(*line)
+    assert [row.state for row in Plan.read(tmp_path / "s").rows()] == ["finished"]
+
+
+def test_the_time_left_is_that_of_the_workers_that_will_run(tmp_path):
+    plan = Plan(tmp_path / "s", [target_from(lambda beta, seed, run: 1.0, 10)], Grid(betas=(0.5, 0.9), seeds=(1,)))
+    plan.write()
+    identity = plan.targets[0].identity(Cell(0.5, 1))
+    run = Run.start(tmp_path / "s" / "runs" / identity.folder, identity)
+    run.log(10, val_loss=1.0)
+    run.finish("finished", seconds=60.0)
+    plan = Plan.read(tmp_path / "s")
+    assert plan_in_words(plan, Where(jobs=2).workers)[-1].endswith("about 30.0 s on 2 workers")
+    assert plan_in_words(plan, Where(in_process=True).workers)[-1].endswith("about 1 min 00 s on one worker")
+    assert Where().workers == Where(jobs=len(os.sched_getaffinity(0))).workers
 
 
 @pytest.mark.parametrize("command", ["sweep", "analyse", "report", "train", "status"])

@@ -72,10 +72,10 @@ def test_a_second_sweep_is_refused_and_status_sees_the_first(tmp_path, calm):
     assert f"process {process.pid}" in told["sweep"]
     assert "running" in [row["state"] for row in told["runs"]]
     assert "a sweep is running" in subprocess.run(line, capture_output=True, text=True, check=True).stdout
-    refused = subprocess.run(
-        [sys.executable, "-m", "oneclock", "retry", tmp_path / "s", "--failed"], capture_output=True, check=False
-    )
+    retry = [sys.executable, "-m", "oneclock", "retry", tmp_path / "s"]
+    refused = subprocess.run(retry, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
+    assert f"being worked on by process {process.pid}" in refused.stderr
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
     assert chaos.table(tmp_path / "s") == calm

@@ -1,7 +1,10 @@
 """What is printed of a study does nothing to a terminal, whatever its records say."""
 
+from pathlib import Path
+
 import pytest
 
+from oneclock import open_study
 from oneclock.cli import main
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
@@ -12,18 +15,33 @@ from oneclock.sweep.targets import target_from
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e"
 
 
+def write_study(name=f"x{ESCAPES}"):
+    """Three runs of a function in ./study, one of them failed."""
+    target = target_from(lambda beta, seed, run: None, 100, name=name)
+    Plan("study", [target], Paper(betas=(0.5, 0.9, 0.99), seeds=(1,))).write()
+    for beta, status in ((0.5, "finished"), (0.9, "finished"), (0.99, "failed")):
+        identity = Identity(target.name, beta, 1, 100)
+        run = Run.start(Path("study") / "runs" / identity.folder, identity)
+        run.log(100, val_loss=1 + beta)
+        run.finish(status, seconds=1.0, reason=ESCAPES if status == "failed" else None)
+
+
+def test_in_a_notebook_a_study_shows_what_ended_and_its_best_beta(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_study(name=f"<b>x{ESCAPES}</b>")
+    page = open_study("study")._repr_html_()
+    assert "&lt;b&gt;x" in page
+    assert "<td style='text-align:left'>3</td><td style='text-align:left'>0.5</td>" in page
+    assert "one seed" in page
+    assert not {*"\x1b\x07\x9b\u202e"} & {*page}
+
+
 @pytest.mark.parametrize(
     "words", [["status"], ["analyse"], ["analyse", "--full"], ["analyse", "--json"], ["report", "--out", "out"]]
 )
 def test_nothing_a_record_says_reaches_the_terminal_raw(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
-    target = target_from(lambda beta, seed, run: None, 100, name=f"x{ESCAPES}")
-    Plan("study", [target], Paper(betas=(0.5, 0.9, 0.99), seeds=(1,))).write()
-    for beta, status in ((0.5, "finished"), (0.9, "finished"), (0.99, "failed")):
-        identity = Identity(target.name, beta, 1, 100)
-        run = Run.start(tmp_path / "study" / "runs" / identity.folder, identity)
-        run.log(100, val_loss=1 + beta)
-        run.finish(status, seconds=1.0, reason=ESCAPES if status == "failed" else None)
+    write_study()
     command, *options = words
     for source in ("study", f"no{ESCAPES}.csv"):
         with pytest.raises(SystemExit) as end:

@@ -119,7 +119,7 @@ def command(
         plan = _again(out, protocol, values, extend, keep_runs)
     plan.targets = with_data(plan.targets, data_dir)
     plan.check()
-    for line in plan_in_words(plan, jobs):
+    for line in plan_in_words(plan, where.workers):
         print(printable(line))
     if dry_run:
         return

@@ -52,6 +52,7 @@ def command(
     chosen = refresh_beta(horizon) if horizon is not None else _beta(str(beta))
     settings = [*(settings or []), *([] if steps is None else [f"budget={steps}"])]
     experiment = experiments.override(experiments.find(name), settings)
+    experiments.check_installed(experiment)
 
     from oneclock import training
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oneclock.experiments.checks import check
 from oneclock.experiments.joint import JOINT
 from oneclock.experiments.laptop import FASHION, SERIES, TWINS
+from oneclock.experiments.needs import check_installed
 from oneclock.experiments.notes import NOTES, origins
 from oneclock.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.experiments.published import AS_PRINTED, PUBLISHED
@@ -39,6 +40,7 @@ __all__ = [
     "SERIES",
     "Experiment",
     "check",
+    "check_installed",
     "find",
     "origins",
     "override",

@@ -1,12 +1,11 @@
-"""One logged metric of one run, gathered point by point in bounded memory."""
+"""One logged metric of one run, gathered point by point in bounded memory. Plain Python, as a browser has it."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable
+from itertools import pairwise
 
 from oneclock.horizon import Curve
 
@@ -63,8 +62,7 @@ class Gathered:
         """Drop what was logged at `step` or later: a restarted run is about to repeat it."""
         self._end_group()
         self._last = -1.0, 0.0
-        kept = np.array(self._steps) < step
-        self._keep(np.array(self._steps)[kept], np.array(self._values)[kept])
+        self._keep(index for index, logged in enumerate(self._steps) if logged < step)
 
     def curve(self, times: float = 1.0, per: float = 1.0, offset: float = 0.0) -> Curve | None:
         """The curve over `(step + offset) * times / per`, or None where no value is finite."""
@@ -85,8 +83,7 @@ class Gathered:
     def evenly_spaced(self) -> bool:
         """Whether the steps are whole numbers at one distance, as a log written at fixed intervals has them."""
         self._sort()
-        gaps = np.diff(np.asarray(self._steps))
-        return len(gaps) == 0 or bool((gaps == gaps[0]).all())
+        return len({after - before for before, after in pairwise(self._steps)}) < 2
 
     def _append(self, step: float, value: float) -> None:
         self._steps.append(step)
@@ -105,12 +102,10 @@ class Gathered:
             self._last = step, value
 
     def _sort(self) -> None:
-        steps, values = np.array(self._steps), np.array(self._values)
-        order = np.argsort(steps, kind="stable")
-        steps, values = steps[order], values[order]
-        last = np.append(steps[1:] != steps[:-1], True) if len(steps) else np.empty(0, bool)
-        self.duplicates += int(len(steps) - last.sum())
-        self._keep(steps[last], values[last])
+        latest = dict(zip(self._steps, self._values, strict=True))
+        self.duplicates += len(self._steps) - len(latest)
+        order = sorted(latest)
+        self._steps, self._values = array("d", order), array("d", map(latest.__getitem__, order))
 
     def _shrink(self) -> None:
         """Of every two neighbours keep the lower, and from here on of as many: best step and best loss stay exact."""
@@ -118,15 +113,19 @@ class Gathered:
         self._see_last(self._steps[-1], self._values[-1])
         if len(self) <= self._limit // 2:
             return
-        steps, values = np.array(self._steps), np.array(self._values)
-        pairs = (len(steps) - 1) // 2 * 2
-        rank = np.where(np.isnan(values[:pairs]), math.inf, values[:pairs]).reshape(-1, 2)
-        kept = np.append(np.arange(0, pairs, 2) + rank.argmin(axis=1), np.arange(pairs, len(steps)))
-        self._keep(steps[kept], values[kept])
+        pairs = (len(self) - 1) // 2 * 2
+        self._keep([*map(self._lower, range(0, pairs, 2)), *range(pairs, len(self))])
         self.merged *= 2
 
-    def _keep(self, steps: Any, values: Any) -> None:
-        self._steps, self._values = array("d", steps.tobytes()), array("d", values.tobytes())
+    def _lower(self, index: int) -> int:
+        """Where the lower of two neighbours is, the first of them at `index`; one that is no number is never lower."""
+        first, second = self._values[index], self._values[index + 1]
+        return index + 1 if second < first or (math.isnan(first) and second < math.inf) else index
+
+    def _keep(self, places: Iterable[int]) -> None:
+        places = list(places)
+        self._steps = array("d", [self._steps[place] for place in places])
+        self._values = array("d", [self._values[place] for place in places])
 
 
 def _whole_if_exact(step: float) -> float:

@@ -70,4 +70,4 @@ def _text(path: Path) -> str | None:
         header = []
     if len(header) > 1:
         return "a table without a number in its first row, or text; put the columns' names on the first line"
-    return "text without lines that name a step and a loss; print both on one line: step 500: val loss 1.25"
+    return "text without two lines that name a step and a loss; print both on one line: step 500: val loss 1.25"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from oneclock.study import best as choosing
+from oneclock.study import shown
 from oneclock.study.claims import holder
 from oneclock.study.files import read_json, write_json
 from oneclock.study.identity import Beta, Identity, hash_of, safe_name
@@ -181,6 +182,9 @@ class Study:
         if torn is not None:
             return Row(**_named(identity), state="torn", step=0, reason=torn)
         return _under_way(_named(identity), path)
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self)
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""

@@ -20,12 +20,12 @@ from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
 from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display, span, time_left
-from oneclock.sweep.local import Local
+from oneclock.sweep.local import Local, slots
 from oneclock.sweep.plan import Plan, usual_arms
 from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
 from oneclock.sweep.stop import Stop
-from oneclock.sweep.targets import Target, target_from, with_data
+from oneclock.sweep.targets import Named, Target, target_from, with_data
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,13 @@ class Where:
             raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
         if isinstance(self.scheduler, str):
             check(self.scheduler, self.insecure)
+
+    @property
+    def workers(self) -> int | None:
+        """How many runs it takes at a time; None where a cluster knows."""
+        if self.scheduler is not None:
+            return None
+        return 1 if self.in_process else slots(self.jobs, self.gpus_per_run, self.threads)
 
     def engine(self, modules: tuple[str, ...] = ()) -> Engine:
         """The place to run; `modules` are those that the runs will import."""
@@ -157,6 +164,9 @@ def run_sweep(
 def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
     plan.check()
+    for target in plan.targets if where.scheduler is None else ():
+        if isinstance(target, Named):
+            target.check_installed()
     with Claim.take(plan.path).keep_alive() as claim:
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
@@ -169,7 +179,7 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
 
 
 def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
-    """The plan and its cost in words, one line per target, then the sum."""
+    """The plan and its cost in words, one line per target, then the sum; of a cluster the time of one worker."""
     lines: list[str] = []
     left: dict[str, int] = {}
     steps = 0
@@ -183,7 +193,8 @@ def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
             lines.append(f"{target.name}: the command has no {{seed}}: one run of each beta, so no interval")
     lines.append(_axes(plan.protocol))
     seconds = time_left(plan.rows(), left, workers or 1)
-    time = f", about {span(seconds)} on {workers or 1} worker(s)" if seconds else ""
+    where = f"{workers} workers" if workers and workers > 1 else "one worker"
+    time = f", about {span(seconds)} on {where}" if seconds else ""
     return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{time}"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,8 +25,11 @@ class Display:
     def __init__(self, progress: Progress, engine: Engine, quiet: bool = False) -> None:
         self._progress, self._engine = progress, engine
         self._console = Console(quiet=quiet)
-        live = not quiet and (self._console.is_terminal or self._console.is_jupyter)
-        self._live = Live(console=self._console, refresh_per_second=4, transient=False) if live else None
+        self._live: Live | _InNotebook | None = None
+        if not quiet and self._console.is_jupyter:
+            self._live = _InNotebook()
+        elif not quiet and self._console.is_terminal:
+            self._live = Live(console=self._console, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Display:
         if self._live:
@@ -56,6 +60,26 @@ class Display:
         """Tell that a run has ended."""
         if self._live is None:
             self.say(f"{run_in_words(row)}  [{self._progress.summary(self._engine.workers)}]")
+
+
+class _InNotebook:
+    """The live table below a notebook's cell, drawn anew in its place; rich's own needs ipywidgets to do that."""
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self._shown = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def update(self, drawn: Group) -> None:
+        console = Console(file=io.StringIO(), record=True, width=100, force_jupyter=False)
+        console.print(drawn)
+        text = console.export_text(clear=False)
+        pre = "<pre style='white-space:pre;overflow-x:auto;line-height:normal'>{code}</pre>"
+        page = console.export_html(inline_styles=True, code_format=pre)
+        self._shown.update({"text/plain": text, "text/html": page}, raw=True)
+
+    def stop(self) -> None:
+        """The last table stays."""
 
 
 def table(rows: Sequence[Row], most: int = 40) -> Table:

@@ -32,7 +32,7 @@ class Local:
     ) -> None:
         if not hasattr(os, "fork"):
             raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
-        places = placements(_cores(), _gpus(), jobs, gpus_per_run, threads)
+        places = _places(jobs, gpus_per_run, threads)
         self._server = Server(modules, _threads(threads))
         self._server.open()  # it imports while the sweep is planned
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -124,6 +124,15 @@ def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
         return [[gpu] for gpu in gpus for _ in range(math.floor(1 / per_run + 1e-9))]
     size = int(per_run)
     return [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
+
+
+def slots(jobs: int | None, gpus_per_run: float, threads: int) -> int:
+    """How many runs this machine takes at a time."""
+    return len(_places(jobs, gpus_per_run, threads))
+
+
+def _places(jobs: int | None, gpus_per_run: float, threads: int) -> list[dict[str, str]]:
+    return placements(_cores(), _gpus(), jobs, gpus_per_run, threads)
 
 
 def _gpus() -> list[str]:

@@ -38,7 +38,7 @@ def status(plan: Plan) -> dict[str, Any]:
         "sweep": str(owner) if owner else None,
         "seconds_left": time_left(rows, left, running) if owner else None,
         "targets": targets,
-        "runs": [dict(vars(row)) for row in rows],
+        "runs": [{**vars(row), "output": _output(plan.path, row)} for row in rows],
     }
 
 
@@ -72,18 +72,17 @@ def best_in_words(target: dict[str, Any]) -> str:
     return f"best beta {target['best_beta']:g} ({between}{target['best_word']})"
 
 
-def _output(study: Path, row: Row) -> Path | None:
+def _output(study: Path, row: Row) -> str | None:
     """Where the run's printed output lies, if it left any."""
     identity = Identity(row.experiment, row.beta, row.seed, row.budget, rate=row.rate)
     path = study / "runs" / identity.folder / "output.log"
-    return path if path.exists() else None
+    return str(path) if path.exists() else None
 
 
-def _line(row: Row, study: Path) -> str:
+def _line(row: Row, output: str | None) -> str:
     """One run, and where it stands or where its output lies."""
     far = f" (step {row.step:,} of {row.budget:,})" if row.state == "running" else ""
-    output = _output(study, row) if row.state == "failed" else None
-    return run_in_words(row) + far + (f"; its output: {output}" if output else "")
+    return run_in_words(row) + far + (f"; its output: {output}" if output and row.state == "failed" else "")
 
 
 def show(found: dict[str, Any]) -> None:
@@ -91,12 +90,15 @@ def show(found: dict[str, Any]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    rows = [Row(**values) for values in found["runs"]]
-    told = [row for row in rows if row.reason] if console.is_terminal else rows
+    outputs = [run["output"] for run in found["runs"]]
+    rows = [Row(**{name: value for name, value in run.items() if name != "output"}) for run in found["runs"]]
     if console.is_terminal:
         console.print(table(rows))
+    told = [
+        _line(row, output) for row, output in zip(rows, outputs, strict=True) if row.reason or not console.is_terminal
+    ]
     if told:
-        console.print("\n".join(_line(row, Path(found["study"])) for row in told))
+        console.print("\n".join(told))
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, Experiment
+from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, Experiment, check_installed
 from oneclock.experiments.joint import RATES
 from oneclock.rule import GRID
 from oneclock.sweep.cells import ARMS
@@ -96,6 +96,7 @@ def costs(study: Plan) -> list[Cost]:
 
 def probe(experiment: Experiment, data_dir: str | None = None) -> float:
     """About the seconds of a whole run of it here, on one thread: from one step and from a few, an evaluation each."""
+    check_installed(experiment)
     import torch
 
     threads = torch.get_num_threads()

@@ -111,6 +111,12 @@ class Named:
         ours = [f"oneclock.{part}" for part in ("training", *parts)]
         return ["torch", "torch._dynamo", "accelerate", *ours, *library, *_PACKAGES.get(experiment.data.source, ())]
 
+    def check_installed(self) -> None:
+        """ImportError where a package is missing that a run imports; the others of a cluster have their own."""
+        from oneclock.experiments import check_installed
+
+        check_installed(self.experiment())
+
     def execute(self, path: Path, cell: Cell) -> Result:
         from oneclock.training import train
 

@@ -12,20 +12,20 @@ from oneclock.logs.source import Contents, Found, Wanted
 
 FORMAT = "terminal output"
 _LOOKED_AT = 20_000  # first lines that settle whose output it is; some trainers print their own source before
-_ENOUGH = 2  # lines with a step and a loss that make any text a log
+_ENOUGH = 2  # lines with a step and a loss that make any text a log; one will do in what is known to be printed
 
 
 def sniff(path: Path) -> bool:
     if not guards.head(path):
         return False
     try:
-        return _pattern(path) is not None
+        return _pattern(path, _ENOUGH) is not None
     except ValueError:
         return False
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    pattern = _pattern(path)
+    pattern = _pattern(path, 1)
     if pattern is None:
         raise ValueError(f"{path} has no lines with a step and a loss in them")
     run, lines, units = Found(path.stem), LineReader(pattern), Counter[str]()
@@ -48,14 +48,14 @@ def _add(run: Found, said: Said, wanted: Wanted) -> None:
         run.arguments["max_steps"] = said.planned
 
 
-def _pattern(path: Path) -> str | None:
+def _pattern(path: Path, enough: int) -> str | None:
     """Whose lines these are: a trainer's by name, or of anyone who prints a step and a loss; None where no one's."""
     lines, loose = LineReader(), 0
     for line in islice(guards.lines(path), _LOOKED_AT):
         loose += lines.take(line) is not None
         if lines.pattern is not None:
             return lines.pattern
-    return ANY if loose >= _ENOUGH else None
+    return ANY if loose >= enough else None
 
 
 def _unit(path: Path, pattern: str) -> str:

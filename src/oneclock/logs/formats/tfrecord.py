@@ -10,10 +10,9 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 LARGEST = 2**20
 """Bytes of the largest record that is read."""
@@ -82,45 +81,53 @@ def starts_with_record(path: Path) -> bool:
 
 
 def intact(records: Sequence[Record]) -> list[bool]:
-    """Which of the records have the checksum they were written with: CRC-32C, the short ones all side by side."""
-    short = [record for record in records if len(record.data) <= _SHORT]
-    results = iter(_side_by_side(short))
+    """Which of the records have the checksum they were written with: CRC-32C, the short ones all side by side.
+
+    Without numpy, as in a browser, they are checked one after the other.
+    """
+    longest = _SHORT if find_spec("numpy") else -1
+    results = iter(_side_by_side([record for record in records if len(record.data) <= longest]))
     return [
-        next(results) if len(record.data) <= _SHORT else _plain_checksum(record.data) == record.checksum
+        next(results) if len(record.data) <= longest else _plain_checksum(record.data) == record.checksum
         for record in records
     ]
 
 
 def _side_by_side(records: Sequence[Record]) -> list[bool]:
+    if not records:
+        return []
+    import numpy as np
+
+    table = np.array(_TABLE, dtype=np.uint32)
     lengths = np.array([len(record.data) for record in records], dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")
     data = np.frombuffer(b"".join(records[index].data for index in order), dtype=np.uint8)
     lengths = lengths[order]
     starts = np.cumsum(lengths) - lengths
     crc = np.full(len(records), 0xFFFFFFFF, dtype=np.uint32)
-    longer = np.searchsorted(-lengths, -np.arange(lengths[0] if len(lengths) else 0), side="left")
+    longer = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
     for column, count in enumerate(longer.tolist()):
         live = crc[:count]
-        crc[:count] = _TABLE[(live ^ data[starts[:count] + column]) & 0xFF] ^ (live >> np.uint32(8))
+        crc[:count] = table[(live ^ data[starts[:count] + column]) & 0xFF] ^ (live >> np.uint32(8))
     written = np.array([records[index].checksum for index in order], dtype=np.uint32)
     result = np.empty(len(records), dtype=bool)
-    result[order] = _masked(crc ^ np.uint32(0xFFFFFFFF)) == written
+    result[order] = _masked(crc.astype(np.uint64) ^ 0xFFFFFFFF) == written
     return result.tolist()
 
 
-def _crc_table() -> Any:
-    table = np.arange(256, dtype=np.uint32)
+def _crc_table() -> list[int]:
+    table = list(range(256))
     for _ in range(8):
-        table = np.where(table & 1, (table >> 1) ^ np.uint32(0x82F63B78), table >> 1)
+        table = [(entry >> 1) ^ (0x82F63B78 if entry & 1 else 0) for entry in table]
     return table
 
 
 _TABLE = _crc_table()
-_PLAIN_TABLE: list[int] = _TABLE.tolist()
 
 
 def _masked(crc: Any) -> Any:
-    return ((crc >> 15) | (crc << 17)) + np.uint32(0xA282EAD8)
+    """The form in which a checksum is written; of 32 bits held in more."""
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 @lru_cache(4096)
@@ -131,6 +138,5 @@ def _checksum_of_length(length: int) -> int:
 def _plain_checksum(data: bytes) -> int:
     crc = 0xFFFFFFFF
     for byte in data:
-        crc = _PLAIN_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    crc ^= 0xFFFFFFFF
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return int(_masked(crc ^ 0xFFFFFFFF))
