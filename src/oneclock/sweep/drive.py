@@ -18,7 +18,7 @@ from oneclock.study.records import Result
 from oneclock.sweep.cluster import Dask, check
 from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
-from oneclock.sweep.job import Ended, Job
+from oneclock.sweep.job import Ended, Job, kill_left
 from oneclock.sweep.live import Display, span, time_left
 from oneclock.sweep.local import Local
 from oneclock.sweep.plan import Plan, usual_arms
@@ -154,6 +154,8 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
     plan.check()
     with Claim.take(plan.path).keep_alive() as claim:
+        if claim.inherited:
+            kill_left(Path(os.path.abspath(plan.path)))
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
             told = printable(f"torn        {folder} was set aside in torn/ and runs anew ({reason})")
