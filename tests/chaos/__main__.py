@@ -1,6 +1,7 @@
 """The command line: `cd tests && python -m chaos --strikes 200 --seed 1`."""
 
 import argparse
+import signal
 import sys
 import time
 
@@ -11,6 +12,7 @@ parser.add_argument("--strikes", type=int, default=200)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--kinds", nargs="+", choices=SHARES, default=list(SHARES), metavar="KIND", help=", ".join(SHARES))
 arguments = parser.parse_args()
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is mounted is unmounted, and clusters end
 started = time.monotonic()
 counts = deal(arguments.strikes, arguments.seed, arguments.kinds)
 for name, count in counts.items():

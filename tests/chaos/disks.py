@@ -46,7 +46,7 @@ class FullDisks(Restarted):
         driver, spare = self.under_way(), dice.choice([0, 0, 1, 3, 8])
         time.sleep(dice.uniform(0.05, 2.0))
         self.fill(spare)
-        failed = [] if driver.wait(timeout=120) == 0 else self.failed()
+        failed = [] if driver.wait(timeout=300) == 0 else self.failed()
         (self.disk / "fill").unlink()
         return f"{spare} blocks left", failed + self.ended(2)
 

@@ -7,7 +7,10 @@ import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
+
+from oneclock.study.claims import holder
 
 from .processes import send, until
 from .sweeps import QUICK, Restarted, command, one_line
@@ -46,8 +49,10 @@ class Frozen(Restarted):
         send(frozen, signal.SIGSTOP)
         wrong += self.finished()
         for claim in self.study.glob("**/claim-*.json"):
-            os.utime(claim, (time.time() - LONG, time.time() - LONG))
-        wrong += self.refused(frozen) if place == "here" else self.taken_over(frozen)
+            with suppress(FileNotFoundError):  # where the driver alone is frozen, a run may just have ended
+                os.utime(claim, (time.time() - LONG, time.time() - LONG))
+        over = self.driver.poll() is not None or holder(self.study) is None  # it had let go of the study before
+        wrong += self.refused(frozen, over) if place == "here" else self.taken_over(frozen, over)
         return f"{who}, second sweep {place}", wrong
 
     def begun(self) -> list[str]:
@@ -64,25 +69,23 @@ class Frozen(Restarted):
         line = [*before, *self.line(self.study)]
         environment = self.marked.environment(**self.environment)
         done = subprocess.run(
-            line, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+            line, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
         return done.returncode, done.stderr
 
-    def refused(self, frozen: list[int]) -> list[str]:
-        over = self.driver.poll() is not None
+    def refused(self, frozen: list[int], over: bool) -> list[str]:
         code, said = self.second()
         send(frozen, signal.SIGCONT)
         if over or (code == 2 and "being worked on by process" in said and one_line(code, said)):
             return []
         return [f"a second sweep beside a frozen one ended with {code}: {said[-500:]}"]
 
-    def taken_over(self, frozen: list[int]) -> list[str]:
-        over = self.driver.poll() is not None
+    def taken_over(self, frozen: list[int], over: bool) -> list[str]:
         code, said = self.second(*ELSEWHERE)
         wrong = [] if code == 0 and not said else [f"the one that takes over ended with {code}: {said[-500:]}"]
         wrong += self.finished()
         send(frozen, signal.SIGCONT)
-        told = (self.folder / "stderr").read_text if self.driver.wait(timeout=120) else str
+        told = (self.folder / "stderr").read_text if self.driver.wait(timeout=300) else str
         if not over and "has taken over" not in told():
             wrong.append(f"woken, the first said {told()[-500:]!r}")
         study = self.study

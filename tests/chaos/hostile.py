@@ -62,7 +62,7 @@ class Logs:
         options = dice.choice([[], ["--json"]])
         done = subprocess.run(
             [sys.executable, "-c", LIMITED, "advise", str(path), *options],
-            capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         fine = done.returncode in (0, 2) and one_line(done.returncode, done.stderr)
         wrong = [] if fine else [f"{done.returncode}: {done.stderr[-500:]}"]

@@ -13,7 +13,7 @@ from pathlib import Path
 SERVER = "oneclock.sweep.server"
 
 
-def until(true: Callable[[], object], within: float = 60.0) -> None:
+def until(true: Callable[[], object], within: float = 120.0) -> None:
     """Wait for something to become true; AssertionError where it does not."""
     deadline = time.monotonic() + within
     while not true():
@@ -51,7 +51,7 @@ class Marked:
     def of(self, *kinds: str) -> list[int]:
         return sorted(pid for pid, what in self.processes().items() if what in kinds)
 
-    def gone(self, *kinds: str, within: float = 30.0, but: Collection[int] = ()) -> bool:
+    def gone(self, *kinds: str, within: float = 60.0, but: Collection[int] = ()) -> bool:
         """Whether all of it (of those kinds) has ended by itself, `but` some."""
         deadline = time.monotonic() + within
         while {*(self.of(*kinds) if kinds else self.processes())}.difference(but):

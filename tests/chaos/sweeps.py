@@ -86,7 +86,7 @@ class Restarted:
 
         What is in `orphans` may live until the study is swept again.
         """
-        code, wrong, said = self.driver.wait(timeout=120), self.finished(), (self.folder / "stderr").read_text()
+        code, wrong, said = self.driver.wait(timeout=300), self.finished(), (self.folder / "stderr").read_text()
         self.driver = None
         if code not in (0, *fine):
             wrong += [f"the sweep ended with {code}: {said[-500:]}", *self.reasons()]
@@ -101,7 +101,8 @@ class Restarted:
 
     def done(self) -> list[str]:
         """What does not hold of a study that was swept to its end; and on to the next."""
-        wrong = [] if table(self.study) == self.calm else ["the table differs from that of an undisturbed sweep"]
+        differs = [part for part in table(self.study) if part not in self.calm]
+        wrong = [f"the table differs from that of an undisturbed sweep: {differs}"] * (table(self.study) != self.calm)
         wrong += [f"left behind: {path}" for path in self.leftovers()]
         wrong += ["a run was set aside"] * (self.study / "torn").exists()
         lines = (self.folder / "completed").read_text().split() if (self.folder / "completed").exists() else []
