@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from oneclock.plain_text import printable
 from oneclock.study.claims import Claim
+from oneclock.study.files import sweep_asides
 from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
 from oneclock.sweep.cluster import Dask, check
@@ -154,8 +155,9 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
     plan.check()
     with Claim.take(plan.path).keep_alive() as claim:
-        if claim.inherited:
+        if claim.inherited:  # from one that was killed
             kill_left(Path(os.path.abspath(plan.path)))
+            sweep_asides(plan.path)
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
             told = printable(f"torn        {folder} was set aside in torn/ and runs anew ({reason})")
