@@ -61,11 +61,11 @@ def cached(
 
 
 def _proven(path: Path, dtype: Any) -> Cached | None:
-    """The file where it is as long as its seal says and has its checksum; else None."""
+    """The file where it is as long as its seal says and has its checksum; else None. Older seals have no hash."""
     try:
         seal = json.loads(_seal(path).read_text(encoding="utf-8"))
-        proof, size, digest, notes = seal.pop("seal"), seal["bytes"], seal["sha256"], seal["notes"]
-        if proof != hash_of(seal) or path.stat().st_size != size or _digest(path) != digest:
+        proof, size, digest, notes = seal.pop("seal", None), seal["bytes"], seal["sha256"], seal["notes"]
+        if proof not in (None, hash_of(seal)) or path.stat().st_size != size or _digest(path) != digest:
             return None
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -72,7 +72,7 @@ class Claim:
     """Those of this process, by folder."""
 
     def __init__(self, path: Path, inherited: bool = False) -> None:
-        self.path, self.inherited = path, inherited
+        self.path, self.inherited, self.owner = path, inherited, me()
         self._stop = threading.Event()
 
     @classmethod
@@ -85,7 +85,7 @@ class Claim:
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
         claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
         try:
-            _make(claim.path)
+            _make(claim.path, claim.owner)
         except (FileExistsError, FileNotFoundError):  # the second: whoever was faster has cleared up behind the dead
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
         others = [path for path in _all(folder) if path != claim.path]
@@ -101,7 +101,7 @@ class Claim:
     def lost(self) -> bool:
         """Whether another process has taken it over, having found this one dead. One that is damaged is still ours."""
         try:
-            return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != me()
+            return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != self.owner
         except FileNotFoundError:
             return True
         except _UNREADABLE:
@@ -151,13 +151,10 @@ def touch(folder: Path) -> None:
             os.utime(last)
 
 
-def _make(path: Path) -> None:
-    """Make a claim of this process, whole or not at all; FileExistsError where another was faster."""
-    owner = asdict(me())
-    text, aside = (
-        json.dumps(owner | {"seal": hash_of(owner)}),
-        path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}"),
-    )
+def _make(path: Path, owner: Owner) -> None:
+    """Make a claim, whole or not at all; FileExistsError where another was faster."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    text = json.dumps(asdict(owner) | {"seal": hash_of(asdict(owner))})
     try:
         aside.write_text(text, encoding="utf-8")
         os.link(aside, path)

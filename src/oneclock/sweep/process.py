@@ -89,9 +89,10 @@ class Server:
     def _dead(process: subprocess.Popen[bytes]) -> bool:
         """Whether a server is dead; what its runs left in its session is killed before its number is given anew."""
         if LINUX and process.returncode is None:
-            if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-                return False
-            kill_session(process.pid)
+            with suppress(ChildProcessError):  # a program that waits for no child: the number may be another's by now
+                if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return False
+                kill_session(process.pid)
         return process.poll() is not None
 
     def _spawn(self) -> None:
