@@ -1,4 +1,4 @@
-"""Chaos in short: strikes of every kind that starts quickly, dealt by a seeded generator. `make chaos` is the long form."""
+"""Chaos in short: strikes of every kind that starts quickly, by a seeded generator. The long form is `make chaos`."""
 
 from chaos.dealer import SHARES, Dealer
 
