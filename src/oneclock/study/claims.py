@@ -3,7 +3,8 @@
 A claim is a numbered file, `claim-7.json`; the highest number counts. It is written aside and linked to its name, which
 is atomic on network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken
 over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
-host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk.
+host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk. A process that slept
+for so long finds its claim gone when it wakes: `check_held` keeps it from writing.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from oneclock.study.identity import hash_of
 
 HEARTBEAT = 10.0
 """Seconds between two touches of a claim that is held."""
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a disk says that has no links: some that travel between systems, and some of other people's making."""
+
+_UNREADABLE = (OSError, ValueError, TypeError, AttributeError)
+"""What reading a damaged claim, or one on a disk that does not answer, may raise."""
 
 STALE = 120.0
 """Seconds without a touch after which another host's claim counts as dead."""
@@ -62,8 +68,11 @@ class Claim:
     True
     """
 
+    held: ClassVar[dict[Path, Claim]] = {}
+    """Those of this process, by folder."""
+
     def __init__(self, path: Path, inherited: bool = False) -> None:
-        self.path, self.inherited = path, inherited
+        self.path, self.inherited, self.owner = path, inherited, me()
         self._stop = threading.Event()
 
     @classmethod
@@ -76,7 +85,7 @@ class Claim:
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
         claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
         try:
-            _make(claim.path)
+            _make(claim.path, claim.owner)
         except (FileExistsError, FileNotFoundError):  # the second: whoever was faster has cleared up behind the dead
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
         others = [path for path in _all(folder) if path != claim.path]
@@ -85,12 +94,18 @@ class Claim:
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it")
         for path in (*others, *folder.glob(".claim-*")):
             path.unlink(missing_ok=True)
+        cls.held[folder] = claim
         return claim
 
     @property
     def lost(self) -> bool:
-        """Whether another process has taken it over, having found this one dead."""
-        return not self.path.exists()
+        """Whether another process has taken it over, having found this one dead. One that is damaged is still ours."""
+        try:
+            return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != self.owner
+        except FileNotFoundError:
+            return True
+        except _UNREADABLE:
+            return False
 
     def keep_alive(self) -> Claim:
         """Touch the claim from a thread until it is released, so that other hosts see it alive."""
@@ -100,6 +115,7 @@ class Claim:
     def release(self) -> None:
         """Let go of the folder. A disk that takes nothing more keeps the claim, which ends with this process."""
         self._stop.set()
+        self.held.pop(self.path.parent, None)
         with suppress(OSError):
             self.path.unlink()
 
@@ -121,6 +137,13 @@ def holder(folder: Path) -> Owner | None:
     return _alive(last) if last is not None else None
 
 
+def check_held(folder: Path) -> None:
+    """`Held` where this process held the folder and another has taken it over, having found this one dead."""
+    claim = Claim.held.get(folder)
+    if claim is not None and claim.lost:
+        raise Held(f"{folder} was taken over by another process, for this one was not seen alive for long")
+
+
 def touch(folder: Path) -> None:
     """Keep alive the claim that a child process of this one holds on the folder."""
     if (last := _last(Path(folder))) is not None:
@@ -128,9 +151,10 @@ def touch(folder: Path) -> None:
             os.utime(last)
 
 
-def _make(path: Path) -> None:
-    """Make a claim of this process, whole or not at all; FileExistsError where another was faster."""
-    text, aside = json.dumps(asdict(me())), path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+def _make(path: Path, owner: Owner) -> None:
+    """Make a claim, whole or not at all; FileExistsError where another was faster."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    text = json.dumps(asdict(owner) | {"seal": hash_of(asdict(owner))})
     try:
         aside.write_text(text, encoding="utf-8")
         os.link(aside, path)
@@ -176,13 +200,21 @@ def _born(pid: int) -> str | None:
 def _alive(path: Path) -> Owner | None:
     """The owner of the claim in `path` if it lives; a claim that says no owner is judged by its age alone."""
     owner = None
-    with suppress(OSError, ValueError, TypeError):
-        owner = Owner(**json.loads(path.read_text(encoding="utf-8")))
+    with suppress(*_UNREADABLE):
+        owner = _owner(json.loads(path.read_text(encoding="utf-8")))
         if owner.host == _host():
             return owner if _born(owner.pid) == owner.born else None
     if _age(path) > STALE:
         return None
     return owner or Owner("an unknown host", 0, "")
+
+
+def _owner(values: dict[str, Any]) -> Owner:
+    """Who made a claim; one of `_UNREADABLE` where it does not say what was written. Older ones have no seal."""
+    seal = values.pop("seal", None)
+    if seal is not None and seal != hash_of(values):
+        raise ValueError("damaged")
+    return Owner(**values)
 
 
 def _age(path: Path) -> float:

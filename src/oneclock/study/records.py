@@ -23,6 +23,7 @@ from typing import Any, Literal, get_args
 
 from oneclock.guards import LARGEST_CURVE
 from oneclock.horizon import Curve
+from oneclock.study.claims import check_held
 from oneclock.study.evaluations import Evaluations, Point, whole_step
 from oneclock.study.files import Damaged, sweep_asides, unsealed, write_aside, write_json
 from oneclock.study.identity import Identity, differences
@@ -113,12 +114,13 @@ class Run:
         return cls(Path(path), identity, header.get("environment", {}), files)
 
     def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None) -> None:
-        """Append one evaluation, handed to the disk before this returns."""
+        """Append one evaluation, handed to the disk before this returns; `Held` where another took the run over."""
         losses = {"val_loss": val_loss, "train_loss": train_loss}
         line = {"step": whole_step(step)} | {
             name: _json_loss(loss) for name, loss in losses.items() if loss is not None
         }
         with open(self.path / "curve.jsonl", "ab") as file:
+            check_held(self.path)
             file.write((json.dumps(line) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
