@@ -8,7 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, data, experiments, paper, report, retry, status, study, sweep, train
+from oneclock.cli import (
+    advise,
+    analyse,
+    beta,
+    data,
+    experiments,
+    paper,
+    report,
+    retry,
+    status,
+    study,
+    sweep,
+    train,
+    work,
+)
 from oneclock.plain_text import printable
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -26,6 +40,7 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.command)
 app.command("study")(study.command)
 app.command("sweep")(sweep.command)
+app.command("work")(work.command)
 app.command("status")(status.command)
 app.command("retry")(retry.command)
 app.command("analyse")(analyse.command)

@@ -4,6 +4,11 @@ A claim is a numbered file, `claim-7.json`; the highest number counts. It is wri
 is atomic on network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken
 over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
 host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk.
+
+A process that was frozen for longer than that has lost its claim and does not know: `guard` tells it before it writes.
+
+A study is worked on by one sweep, which claims its folder, or by any number of workers, each of which claims a folder
+of its own below `workers/`.
 """
 
 from __future__ import annotations
@@ -11,30 +16,41 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-HEARTBEAT = 10.0
-"""Seconds between two touches of a claim that is held."""
-
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a disk says that has no links: some that travel between systems, and some of other people's making."""
 
-STALE = 120.0
-"""Seconds without a touch after which another host's claim counts as dead."""
+STALE = float(os.environ.get("ONECLOCK_STALE", "120"))
+"""Seconds without a touch after which another host's claim counts as dead; the same on all hosts of a study."""
+
+HEARTBEAT = STALE / 12
+"""Seconds between two touches of a claim that is held."""
+
+UNDER = "ONECLOCK_CLAIM"
+"""The environment variable that names the claim under which a process, and whatever it starts, works."""
+
+WORKERS = "workers"
 
 
 class Held(ValueError):
     """The folder is claimed by a live process."""
+
+
+class Lost(RuntimeError):
+    """The claim under which this process worked was taken over by another, which found this one dead."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ class Owner:
 
 
 class Claim:
-    """A claim that this process holds on `folder`, from `take` to `release`; a context manager.
+    """A claim that this process, or its `owner`, holds on a folder, from `take` to `release`; a context manager.
 
     It is `inherited` where a process that held one has died.
 
@@ -62,8 +78,8 @@ class Claim:
     True
     """
 
-    def __init__(self, path: Path, inherited: bool = False) -> None:
-        self.path, self.inherited = path, inherited
+    def __init__(self, path: Path, inherited: bool = False, owner: Owner | None = None) -> None:
+        self.path, self.inherited, self.owner = path, inherited, owner or me()
         self._stop = threading.Event()
 
     @classmethod
@@ -89,8 +105,13 @@ class Claim:
 
     @property
     def lost(self) -> bool:
-        """Whether another process has taken it over, having found this one dead."""
-        return not self.path.exists()
+        """Whether another process has taken it over, having found this one dead; its number may be given anew."""
+        return _owner(self.path) != self.owner
+
+    def touch(self) -> None:
+        """Have other hosts see it alive."""
+        with suppress(OSError):
+            os.utime(self.path)
 
     def keep_alive(self) -> Claim:
         """Touch the claim from a thread until it is released, so that other hosts see it alive."""
@@ -111,8 +132,7 @@ class Claim:
 
     def _touch_often(self) -> None:
         while not self._stop.wait(HEARTBEAT):
-            with suppress(OSError):
-                os.utime(self.path)
+            self.touch()
 
 
 def holder(folder: Path) -> Owner | None:
@@ -121,11 +141,73 @@ def holder(folder: Path) -> Owner | None:
     return _alive(last) if last is not None else None
 
 
-def touch(folder: Path) -> None:
-    """Keep alive the claim that a child process of this one holds on the folder."""
-    if (last := _last(Path(folder))) is not None:
-        with suppress(OSError):
-            os.utime(last)
+def held_by(folder: Path, pid: int) -> Claim | None:
+    """The claim that a process of this host holds on the folder, or None where it does not, or not yet."""
+    last = _last(Path(folder))
+    owner = None if last is None else _alive(last)
+    if last is None or owner is None or (owner.host, owner.pid) != (_host(), pid):
+        return None
+    return Claim(last, owner=owner)
+
+
+@contextmanager
+def under(claim: Claim) -> Iterator[None]:
+    """Have this process, and whatever it starts, write in the claim's folder only while the claim is held: `guard`."""
+    os.environ[UNDER] = json.dumps([str(claim.path), asdict(claim.owner)])
+    try:
+        yield
+    finally:
+        del os.environ[UNDER]
+
+
+def guard(folder: Path) -> None:
+    """`Lost` where this process works on the folder under a claim that it no longer holds: asked before every write."""
+    if (told := os.environ.get(UNDER)) is None:
+        return
+    path, owner = json.loads(told)
+    if os.path.dirname(path) == str(folder) and Claim(Path(path), owner=Owner(**owner)).lost:
+        raise Lost(f"{folder} was taken over by another process, for this one was not seen alive for long")
+
+
+def workers(study: Path) -> list[Owner]:
+    """The live workers of a study."""
+    return [owner for folder in _places(study) if (owner := holder(folder)) is not None]
+
+
+def take_alone(study: Path) -> Claim:
+    """Claim a study's folder, or raise `Held` where a sweep or workers are at work on it."""
+    claim = Claim.take(study)
+    if at_work := workers(study):
+        claim.release()
+        raise Held(
+            f"{study} is being worked on by {len(at_work)} worker(s), the first of them {at_work[0]}; wait for them"
+        )
+    return claim
+
+
+def join(study: Path) -> Claim:
+    """A worker's claim, beside those of the others, or `Held` where a sweep is at work; those of dead workers go."""
+    for folder in _places(study):
+        if holder(folder) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
+    if (owner := holder(study)) is not None:
+        leave(claim)
+        raise Held(
+            f"{study} is being worked on by {owner}, a sweep; wait for it or stop it, and have workers do it all"
+        )
+    return claim
+
+
+def leave(claim: Claim) -> None:
+    """Let go of a worker's claim, its folder included."""
+    claim.release()
+    with suppress(OSError):
+        claim.path.parent.rmdir()
+
+
+def _places(study: Path) -> list[Path]:
+    return sorted((Path(study) / WORKERS).glob("*"))
 
 
 def _make(path: Path) -> None:
@@ -175,14 +257,19 @@ def _born(pid: int) -> str | None:
 
 def _alive(path: Path) -> Owner | None:
     """The owner of the claim in `path` if it lives; a claim that says no owner is judged by its age alone."""
-    owner = None
-    with suppress(OSError, ValueError, TypeError):
-        owner = Owner(**json.loads(path.read_text(encoding="utf-8")))
-        if owner.host == _host():
-            return owner if _born(owner.pid) == owner.born else None
+    owner = _owner(path)
+    if owner is not None and owner.host == _host():
+        return owner if _born(owner.pid) == owner.born else None
     if _age(path) > STALE:
         return None
     return owner or Owner("an unknown host", 0, "")
+
+
+def _owner(path: Path) -> Owner | None:
+    """Whose claim it is, or None where it is gone or says nobody."""
+    with suppress(OSError, ValueError, TypeError):
+        return Owner(**json.loads(path.read_text(encoding="utf-8")))
+    return None
 
 
 def _age(path: Path) -> float:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.guards import small_file
+from oneclock.study.claims import guard
 from oneclock.study.identity import hash_of
 
 SCHEMA = 2
@@ -64,6 +65,7 @@ def write_aside(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        guard(path.parent)
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)

@@ -23,6 +23,7 @@ from typing import Any, Literal, get_args
 
 from oneclock.guards import LARGEST_CURVE, small_file
 from oneclock.horizon import Curve
+from oneclock.study.claims import guard
 from oneclock.study.files import Damaged, read_json, sweep_asides, write_aside, write_json
 from oneclock.study.identity import Identity, differences
 
@@ -117,6 +118,7 @@ class Run:
         losses = {"val_loss": val_loss, "train_loss": train_loss}
         line = {"step": step} | {name: _json_loss(loss) for name, loss in losses.items() if loss is not None}
         with open(self.path / "curve.jsonl", "ab") as file:
+            guard(self.path)  # once it is open: whoever takes over begins with a curve of its own
             file.write((json.dumps(line) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import subprocess
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.sweep import shell
 from oneclock.sweep.cells import SEEDS, Cell
+from oneclock.sweep.family import MARK, family
 
 if TYPE_CHECKING:
     from oneclock.logs import Log
@@ -80,7 +82,10 @@ class Command:
         files.mkdir(exist_ok=True)
         places, started = self._places(cell, files), time.monotonic()
         log = Path(shell.filled(self.log, places))
-        self._follow(record, log, places)
+        with _outlasting() as asked:
+            self._follow(record, log, places)
+        if asked:  # whatever its exit code says: it was cut short
+            raise KeyboardInterrupt("asked to end")
         seconds = time.monotonic() - started
         try:
             read = self._read(log, record)
@@ -154,6 +159,25 @@ class Command:
         rate = {} if cell.rate is None else {"lr": repr(cell.rate)}
         common = {"seed": str(cell.seed), "budget": str(self.budget), "folder": str(files.resolve())}
         return tied | rate | {"beta1": repr(one), "beta2": repr(two)} | common
+
+
+@contextmanager
+def _outlasting() -> Iterator[list[int]]:
+    """Outlast a polite end, which the command itself gets too and may need time for; what came is in the list.
+
+    It is over when all that the command started has ended. In a sweep `--in-process` signals are the driver's.
+    """
+    asked: list[int] = []
+    if MARK not in os.environ:
+        yield asked
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    try:
+        yield asked
+    finally:
+        while asked and family(os.getpid()):
+            time.sleep(0.05)
+        signal.signal(signal.SIGTERM, before)
 
 
 def check_places(command: str) -> None:

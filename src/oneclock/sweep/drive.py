@@ -6,13 +6,14 @@ import math
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from oneclock.plain_text import printable
-from oneclock.study.claims import Claim
+from oneclock.study.claims import Claim, take_alone
 from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
 from oneclock.sweep.cluster import Dask, check
@@ -24,6 +25,7 @@ from oneclock.sweep.local import Local
 from oneclock.sweep.plan import Plan, usual_arms
 from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
+from oneclock.sweep.server import GRACE
 from oneclock.sweep.stop import Stop
 from oneclock.sweep.targets import Target, target_from
 
@@ -34,7 +36,8 @@ class Where:
 
     `jobs` runs at a time (default: one per core or GPU) with `threads` threads and `gpus_per_run` GPUs each; or the
     workers of `scheduler`, a Dask cluster or its address, with TLS or on loopback unless `insecure`; or `in_process`. A
-    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed.
+    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed. A run that is
+    to end has `grace` seconds to save what it can.
     """
 
     jobs: int | None = None
@@ -45,6 +48,7 @@ class Where:
     retries: int = 2
     timeout: float | None = None
     insecure: bool = False
+    grace: float = GRACE
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
@@ -64,7 +68,7 @@ class Where:
             return InProcess()
         if self.scheduler:
             return Dask(self.scheduler, self.insecure)
-        return Local(self.jobs, self.gpus_per_run, self.threads, modules)
+        return Local(self.jobs, self.gpus_per_run, self.threads, modules, self.grace)
 
 
 def run_sweep(
@@ -153,13 +157,18 @@ def run_sweep(
 def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
     plan.check()
-    with Claim.take(plan.path).keep_alive() as claim:
+    with take_alone(plan.path).keep_alive() as claim:
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
             told = printable(f"torn        {folder} was set aside in torn/ and runs anew ({reason})")
             print(told, file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
-            _run(plan, where, claim, quiet)
+            modules = modules_of(plan)
+            engine = where.engine(modules)
+            with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
+                driver = Driver(plan, where, claim, engine, modules)
+                with Display(driver.progress, engine, quiet) as display:
+                    driver.drive(display, stop)
     return plan.study
 
 
@@ -202,21 +211,25 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
     return protocol
 
 
-def _run(plan: Plan, where: Where, claim: Claim, quiet: bool) -> None:
-    modules = tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
-    engine = where.engine(modules)
-    with Stop(engine.wake, again=engine.hurry) as stop:
-        try:
-            driver = _Driver(plan, where, claim, engine, modules)
-            with Display(driver.progress, engine, quiet) as display:
-                driver.drive(display, stop)
-        finally:
-            claim.release()  # runs on other machines see it and stop
-            engine.close()
+def modules_of(plan: Plan) -> tuple[str, ...]:
+    """What the runs of a plan will import."""
+    return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
 
 
-class _Driver:
+@contextmanager
+def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
+    """The time in which runs execute; nothing of it is left running."""
+    try:
+        yield
+    finally:
+        claim.release()  # runs on other machines see it and stop
+        engine.close()
+
+
+class Driver:
     """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
+
+    waits = True
 
     def __init__(self, plan: Plan, where: Where, claim: Claim, engine: Engine, modules: tuple[str, ...]) -> None:
         self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
@@ -225,15 +238,20 @@ class _Driver:
         self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
         self.handed = 0
 
+    @property
+    def more(self) -> bool:
+        """Whether there is anything to wait for."""
+        return bool(self.progress.flying)
+
     def drive(self, display: Display, stop: Stop) -> None:
         self.submit()
-        while self.progress.flying:
+        while self.more:
             display.update()
             ends = self.engine.ended(timeout=1.0)
             if stop.asked:
                 raise KeyboardInterrupt
             if self.claim.lost:
-                raise ValueError(f"another sweep has taken over {self.plan.path}: this one was not seen alive for long")
+                raise ValueError(f"others have taken over {self.plan.path}: this process was not seen alive for long")
             for end in ends:
                 target, row = self.progress.end(end.path, _result(end))
                 self.handed -= 1
@@ -278,6 +296,7 @@ class _Driver:
             modules=self.modules,
             retries=self.where.retries,
             timeout=self.where.timeout,
+            waits=self.waits,
         )
 
 

@@ -13,13 +13,17 @@ from queue import Empty, SimpleQueue
 
 from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.process import Server
+from oneclock.sweep.server import GRACE
 from oneclock.sweep.supervise import supervise
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 class Local:
-    """Executes jobs here, `jobs` at a time (default: one per core or GPU); `modules` are those that they import."""
+    """Executes jobs here, `jobs` at a time (default: one per core or GPU); `modules` are those that they import.
+
+    A run that is to end has `grace` seconds from a polite end to a hard one.
+    """
 
     dashboard: str | None = None
 
@@ -29,11 +33,12 @@ class Local:
         gpus_per_run: float = 1.0,
         threads: int = 1,
         modules: tuple[str, ...] = (),
+        grace: float = GRACE,
     ) -> None:
         if not hasattr(os, "fork"):
             raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
         places = placements(_cores(), _gpus(), jobs, gpus_per_run, threads)
-        self._server = Server(modules, _threads(threads))
+        self._server = Server(modules, _threads(threads), grace)
         self._server.open()  # it imports while the sweep is planned
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._ended: SimpleQueue[Ended | Exception | None] = SimpleQueue()

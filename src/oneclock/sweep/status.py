@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.plain_text import printable
-from oneclock.study.claims import holder
+from oneclock.study.claims import holder, workers
 from oneclock.study.folder import Row
 from oneclock.study.identity import Identity
 from oneclock.sweep.live import run_in_words, span, table, time_left
@@ -16,7 +16,7 @@ from oneclock.sweep.plan import Plan
 
 def status(plan: Plan) -> dict[str, Any]:
     """Runs, the best beta and what is left per target, and who works on it: plain data."""
-    owner = holder(plan.path)
+    owner, at_work = holder(plan.path), workers(plan.path)
     rows = plan.rows()
     targets: dict[str, dict[str, Any]] = {}
     for target in plan.targets:
@@ -35,7 +35,8 @@ def status(plan: Plan) -> dict[str, Any]:
     return {
         "study": str(plan.path),
         "sweep": str(owner) if owner else None,
-        "seconds_left": time_left(rows, left, running) if owner else None,
+        "workers": [str(worker) for worker in at_work],
+        "seconds_left": time_left(rows, left, running) if owner or at_work else None,
         "targets": targets,
         "runs": [asdict(row) for row in rows],
     }
@@ -83,4 +84,15 @@ def show(found: dict[str, Any]) -> None:
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))
     left = "" if found["seconds_left"] is None else f", about {span(found['seconds_left'])} left"
-    console.print(f"a sweep is running: {found['sweep']}{left}" if found["sweep"] else "no sweep is running")
+    console.print(f"{_at_work(found)}{left}")
+
+
+def _at_work(found: dict[str, Any]) -> str:
+    """Who works on the study.
+
+    >>> _at_work({"sweep": None, "workers": ["process 7 on a", "process 9 on b"]})
+    '2 worker(s) are running: process 7 on a, process 9 on b'
+    """
+    if found["workers"]:
+        return f"{len(found['workers'])} worker(s) are running: {', '.join(found['workers'])}"
+    return f"a sweep is running: {found['sweep']}" if found["sweep"] else "no sweep is running"

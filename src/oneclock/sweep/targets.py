@@ -108,9 +108,10 @@ class Named:
         return ["torch", "torch._dynamo", "accelerate", *ours, *library, *_PACKAGES.get(experiment.data.source, ())]
 
     def execute(self, path: Path, cell: Cell) -> Result:
-        from oneclock.training import train
+        from oneclock.training import stop_on_signal, train
 
-        return train(self.experiment(cell.rate), cell.beta, cell.seed, path, rate=cell.rate)
+        with stop_on_signal() as stop:  # asked to end, it saves where it is and goes on from there next time
+            return train(self.experiment(cell.rate), cell.beta, cell.seed, path, rate=cell.rate, stop=stop)
 
     def no_pairs(self) -> str | None:
         """None: an experiment takes untied pairs of betas."""
