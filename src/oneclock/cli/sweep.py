@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from importlib.util import find_spec
@@ -60,6 +61,16 @@ def command(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Trust the network between here and a cluster without TLS.")
     ] = False,
+    cluster: Annotated[
+        str | None, typer.Option(help="slurm: submit workers and return; or a Dask cluster: tls://host:port.")
+    ] = None,
+    array: Annotated[int, typer.Option(help="slurm: how many jobs share the runs.")] = 1,
+    time: Annotated[
+        str | None, typer.Option(help="slurm: a job's time, 24:00:00; it is queued again after it.")
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="slurm: the partition.")] = None,
+    gres: Annotated[str | None, typer.Option(help="slurm: what a job needs, gpu:1.")] = None,
+    sbatch: Annotated[str, typer.Option(help="slurm: more options of sbatch, '--mem=16G --account=a'.")] = "",
     in_process: Annotated[bool, typer.Option("--in-process", help="All in this process, to debug.")] = False,
     retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
@@ -104,7 +115,8 @@ def command(
         "max_runs": max_runs,
     }
     values = {key: value for key, value in values.items() if value is not None}
-    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
+    address = None if cluster == "slurm" else cluster
+    where = Where(jobs, threads, gpus_per_run, scheduler or address, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
         made = _targets(targets, run_command, None if budget is None else int(budget), log, name, settings)
         values = {"arms": usual_arms(out, made)} | values
@@ -116,8 +128,31 @@ def command(
         print(printable(line))
     if dry_run:
         return
+    if cluster == "slurm":
+        _submit(plan, where, array, time, partition, gres, sbatch)
+        return
     run(plan, where)
     _finish(plan, with_report)
+
+
+def _submit(
+    plan: Plan, where: Where, array: int, time: str | None, partition: str | None, gres: str | None, sbatch: str
+) -> None:
+    """Hand the plan to Slurm, and say how to look at it."""
+    from oneclock.sweep import slurm
+
+    jobs = where.jobs or 1
+    worker = slurm.worker_options(
+        jobs=jobs,
+        threads=where.threads,
+        gpus_per_run=where.gpus_per_run,
+        retries=where.retries,
+        timeout=where.timeout,
+    )
+    asked = slurm.Jobs(array, jobs * where.threads, time, partition, gres, tuple(shlex.split(sbatch)), worker)
+    number = slurm.submit(plan, asked)
+    print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
+    print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
 
 
 def _targets(

@@ -29,14 +29,16 @@ def command(
     """Take runs of a study that nobody is at, until it is done. Start as many workers as you like, where you like.
 
     SIGTERM, SIGUSR1 and Ctrl-C have the runs save what they can, and give them back: exit code 130. What a worker
-    leaves, another goes on with.
+    leaves, another goes on with. In a job of Slurm it leaves before the job's time is up, and has the job queued again.
     """
-    from oneclock.sweep import Where
-    from oneclock.sweep.work import Shift, work
+    from oneclock.sweep import Where, slurm
+    from oneclock.sweep.work import IDLE, Shift, work
 
     where = Where(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
-    left = work(study, where, Shift(time_left, idle))
+    left = work(study, where, Shift(time_left or slurm.seconds_left(), idle))
     if left is not None:
         print(printable(f"oneclock: left {study} ({left}); another worker goes on with it"), file=sys.stderr)
+        if left not in ("SIGINT", IDLE) and slurm.queue_again():
+            print("oneclock: Slurm has this job in its queue again", file=sys.stderr)
         raise typer.Exit(130)
     print(printable(f"{study} is done; `oneclock analyse {study}` says what came of it"))

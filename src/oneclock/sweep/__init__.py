@@ -11,6 +11,8 @@ supervise   what is done with a run: see it to its end
 engine      where runs execute; in this process
 local       on this machine
 cluster     on the workers of a Dask cluster
+work        a worker that shares a study's runs with others
+slurm       such workers as jobs of Slurm
 plan        a sweep as it was asked for, and which runs are next
 code        a fingerprint of the user's own code
 shell       a command line with places to fill

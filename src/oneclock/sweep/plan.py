@@ -130,6 +130,11 @@ class Plan:
             if changed and not self.keep_runs:
                 raise ValueError(f"{self.path} holds runs of other settings ({changed}); choose another folder")
 
+    @property
+    def written(self) -> bool:
+        """Whether `study.json` says this very plan."""
+        return not self.keep_runs and self._before() == self.described
+
     def write(self) -> None:
         """Write `study.json` where it is not there yet, or says less; `check` it first."""
         if self.keep_runs:

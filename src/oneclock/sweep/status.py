@@ -12,6 +12,7 @@ from oneclock.study.folder import Row
 from oneclock.study.identity import Identity
 from oneclock.sweep.live import run_in_words, span, table, time_left
 from oneclock.sweep.plan import Plan
+from oneclock.sweep.slurm import in_queue
 
 
 def status(plan: Plan) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def status(plan: Plan) -> dict[str, Any]:
         "study": str(plan.path),
         "sweep": str(owner) if owner else None,
         "workers": [str(worker) for worker in at_work],
+        "jobs": in_queue(plan.path),
         "seconds_left": time_left(rows, left, running) if owner or at_work else None,
         "targets": targets,
         "runs": [asdict(row) for row in rows],
@@ -83,6 +85,8 @@ def show(found: dict[str, Any]) -> None:
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))
+    for job in found["jobs"] or ():
+        console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
     left = "" if found["seconds_left"] is None else f", about {span(found['seconds_left'])} left"
     console.print(f"{_at_work(found)}{left}")
 

@@ -34,6 +34,9 @@ LOOK = 5.0
 """Seconds between two looks at a study in which there was nothing to take."""
 
 
+IDLE = "there was nothing to take"
+
+
 @dataclass(frozen=True)
 class Shift:
     """How long a worker works: `time_left` seconds in all, and `idle` seconds with nothing to take; None: no limit."""
@@ -119,7 +122,7 @@ class Worker(Driver):
         elif self._late and not self.progress.flying:
             self.left = "its time is too short for another run"
         elif self._shift.idle is not None and time.monotonic() - self._busy > self._shift.idle:
-            self.left = "there was nothing to take"
+            self.left = IDLE
         return self.left is None
 
     def submit(self) -> None:
