@@ -8,7 +8,7 @@ ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 SEED ?= $(shell date +%s)
 
-.PHONY: help demo test check test-slow test-random pythons oldest chaos bench gallery site release hooks format clean
+.PHONY: help demo test check test-slow test-random pythons oldest chaos slurm bench gallery site release hooks format clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,12 @@ oldest: .venv/dev  ## the core's tests with the oldest versions that pyproject.t
 
 chaos: .venv/dev  ## a sweep killed twenty times, against one left alone
 	$(BIN)/python tests/sweep/chaos.py
+
+slurm: .venv/dev  ## a sweep on a real Slurm of this machine, struck twenty times, against one left alone
+	@command -v sbatch > /dev/null \
+		|| ($(ROOT) apt-get -qq update && $(ROOT) apt-get -qq install -y --no-install-recommends slurm-wlm munge) \
+		|| (echo "there is no Slurm here and it cannot be installed: nothing was shown" && false)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/sweep/slurm_chaos.py
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_optim.py

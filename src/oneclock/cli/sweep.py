@@ -57,6 +57,9 @@ def command(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
     gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
+    processes: Annotated[
+        int, typer.Option(help="Processes of one run, by torchrun: an experiment's, or a command's that begins python.")
+    ] = 1,
     scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tls://host:port.")] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Trust the network between here and a cluster without TLS.")
@@ -118,7 +121,8 @@ def command(
     address = None if cluster == "slurm" else cluster
     where = Where(jobs, threads, gpus_per_run, scheduler or address, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
-        made = _targets(targets, run_command, None if budget is None else int(budget), log, name, settings)
+        steps = None if budget is None else int(budget)
+        made = _targets(targets, run_command, steps, log, name, settings, processes)
         values = {"arms": usual_arms(out, made)} | values
         plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
     else:
@@ -140,6 +144,7 @@ def _submit(
 ) -> None:
     """Hand the plan to Slurm, and say how to look at it."""
     from oneclock.sweep import slurm
+    from oneclock.sweep.drive import processes_of
 
     jobs = where.jobs or 1
     worker = slurm.worker_options(
@@ -149,7 +154,8 @@ def _submit(
         retries=where.retries,
         timeout=where.timeout,
     )
-    asked = slurm.Jobs(array, jobs * where.threads, time, partition, gres, tuple(shlex.split(sbatch)), worker)
+    cores = jobs * where.threads * processes_of(plan)
+    asked = slurm.Jobs(array, cores, time, partition, gres, tuple(shlex.split(sbatch)), worker)
     number = slurm.submit(plan, asked)
     print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
     print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
@@ -162,12 +168,13 @@ def _targets(
     log: str,
     name: str | None,
     settings: list[str] | None,
+    processes: int,
 ) -> list[Target]:
     from oneclock.sweep.targets import target_from
 
     wanted: list[str | None] = [*(targets or []), *([None] if run_command else [])]
     return [
-        target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()))
+        target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()), processes)
         for one in wanted or [None]
     ]
 

@@ -3,6 +3,7 @@
 protocol    which runs are next, from what is finished: pure functions
 targets     what a run executes: an experiment, a function, a command
 commands    a command of the user's, and the curve it leaves
+ranks       a run of several processes
 job         one run as it travels
 family      processes and what they start
 server      the process that forks runs

@@ -62,13 +62,14 @@ class Where:
         if isinstance(self.scheduler, str):
             check(self.scheduler, self.insecure)
 
-    def engine(self, modules: tuple[str, ...] = ()) -> Engine:
-        """The place to run; `modules` are those that the runs will import."""
+    def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
+        """The place to run; `modules` are those that the runs will import, `processes` those of one run."""
         if self.in_process:
             return InProcess()
         if self.scheduler:
             return Dask(self.scheduler, self.insecure)
-        return Local(self.jobs, self.gpus_per_run, self.threads, modules, self.grace)
+        gpus = self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
+        return Local(self.jobs, gpus, self.threads, modules, self.grace, processes)
 
 
 def run_sweep(
@@ -97,6 +98,7 @@ def run_sweep(
     in_process: bool = False,
     retries: int = 2,
     timeout: float | None = None,
+    processes: int = 1,
 ) -> Study:
     """Sweep beta over `train` and return the study; called again with the same values it continues.
 
@@ -125,6 +127,7 @@ def run_sweep(
         in_process: Run one after another in this process, for a debugger.
         retries: How often a run that dies is tried again.
         timeout: Seconds after which a run counts as hung.
+        processes: Processes of one run of an experiment; torchrun starts them, the batch is as many times as large.
 
     Returns:
         The study: `best()`, `choice()`, `table()`, `rows()`.
@@ -143,7 +146,7 @@ def run_sweep(
     0.9
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
-    targets = [target_from(one, budget, name=name, settings=tuple(settings)) for one in many]
+    targets = [target_from(one, budget, name=name, settings=tuple(settings), processes=processes) for one in many]
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
     asked |= {"second": second, "keep": keep, "max_runs": max_runs}
@@ -164,7 +167,7 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
             print(told, file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
             modules = modules_of(plan)
-            engine = where.engine(modules)
+            engine = where.engine(modules, processes_of(plan))
             with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
                 driver = Driver(plan, where, claim, engine, modules)
                 with Display(driver.progress, engine, quiet) as display:
@@ -214,6 +217,11 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
 def modules_of(plan: Plan) -> tuple[str, ...]:
     """What the runs of a plan will import."""
     return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
+
+
+def processes_of(plan: Plan) -> int:
+    """The processes of a run of the plan, at most."""
+    return max(target.processes for target in plan.targets)
 
 
 @contextmanager

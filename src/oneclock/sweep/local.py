@@ -34,10 +34,11 @@ class Local:
         threads: int = 1,
         modules: tuple[str, ...] = (),
         grace: float = GRACE,
+        processes: int = 1,
     ) -> None:
         if not hasattr(os, "fork"):
             raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
-        places = placements(_cores(), _gpus(), jobs, gpus_per_run, threads)
+        places = placements(_cores() // processes, _gpus(), jobs, gpus_per_run, threads)
         self._server = Server(modules, _threads(threads), grace)
         self._server.open()  # it imports while the sweep is planned
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()

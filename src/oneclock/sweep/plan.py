@@ -238,10 +238,12 @@ def usual_arms(path: Path, targets: Sequence[Target]) -> tuple[tuple[float, floa
 
 def _target(values: dict[str, Any]) -> Target:
     if "experiment" in values:
-        return Named(values["experiment"], values["budget"], tuple(values["settings"]))
+        return Named(values["experiment"], values["budget"], tuple(values["settings"]), values.get("processes", 1))
     if "function" in values:
         return Function(values["name"], values["budget"], values["function"], code=values.get("code") or {})
-    return Command(values["name"], values["budget"], values["command"], values["log"], code=values.get("code") or {})
+    code = values.get("code") or {}
+    said = (values[name] for name in ("name", "budget", "command", "log"))
+    return Command(*said, code=code, processes=values.get("processes", 1))
 
 
 def _name(described: dict[str, Any]) -> str:

@@ -63,8 +63,9 @@ def script(study: Path, jobs: Jobs) -> str:
     output = f"--output={study.absolute() / FOLDER}/%A_%a.log"
     work = shlex.join([sys.executable, "-m", "oneclock", "work", str(study.absolute()), *jobs.worker])
     lines = [[*size, *given], [*ends, output], *([option] for option in jobs.options)]
-    # exec: the batch shell, which is whom Slurm tells, is then the worker itself.
-    return "\n".join(["#!/bin/sh", *(f"#SBATCH {shlex.join(line)}" for line in lines), f"exec {work}", ""])
+    # exec: the batch shell, which is whom Slurm tells, is then the worker itself. Until that listens, USR1 is ignored.
+    head = ["#!/bin/sh", *(f"#SBATCH {shlex.join(line)}" for line in lines)]
+    return "\n".join([*head, "trap '' USR1", f"exec {work}", ""])
 
 
 def submit(plan: Plan, jobs: Jobs) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from typing import Any
 
 from oneclock.study.claims import Held, holder, join, leave
 from oneclock.study.records import Run, damage
-from oneclock.sweep.drive import Driver, Where, at_work, modules_of
+from oneclock.sweep.drive import Driver, Where, at_work, modules_of, processes_of
 from oneclock.sweep.engine import Engine
 from oneclock.sweep.job import claimed, ended
 from oneclock.sweep.live import Display
@@ -68,13 +69,15 @@ def work(study: str | Path, where: Where | None = None, shift: Shift | None = No
     ValueError: no-such-folder holds no study: it has neither study.json nor runs/
     """
     where, shift = where or Where(grace=GRACE), shift or Shift()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGUSR1, lambda *_: None)  # or `Stop` would take it for one that is to be ignored
     started = time.monotonic()
     plan = shared_plan(study)
     with ExitStack() as stack:
         claim = join(plan.path).keep_alive()
         stack.callback(leave, claim)
         modules = modules_of(plan)
-        engine = where.engine(modules)
+        engine = where.engine(modules, processes_of(plan))
         stop = stack.enter_context(Stop(engine.wake, lambda: _hurry(stop, engine), (*SIGNALS, signal.SIGUSR1)))
         stack.enter_context(at_work(claim, engine))
         worker = Worker(plan, where, claim, engine, modules, shift=shift, started=started)
