@@ -14,6 +14,7 @@ from oneclock.cli import (
     beta,
     data,
     experiments,
+    export,
     paper,
     report,
     retry,
@@ -46,6 +47,7 @@ app.command("retry")(retry.command)
 app.command("analyse")(analyse.command)
 app.command("paper")(paper.command)
 app.command("report")(report.command)
+app.command("export")(export.command)
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
 _UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
