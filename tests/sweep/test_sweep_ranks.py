@@ -14,6 +14,7 @@ from chaos import until
 from oneclock.study.folder import Study
 from oneclock.sweep import Grid, Plan
 from oneclock.sweep.targets import target_from
+from oneclock.sweep.work import work
 
 pytest.importorskip("torch")
 
@@ -78,19 +79,36 @@ def test_one_of_two_processes_of_a_command_dies_and_the_run_is_resumed(tmp_path)
 
 
 @pytest.mark.slow
-def test_one_of_two_processes_of_an_experiment_dies_and_the_losses_are_those_of_an_undisturbed_run(tmp_path):
+def test_two_processes_of_an_experiment_are_ended_and_one_is_killed_and_the_losses_stay_the_same(
+    tmp_path,
+):
     pytest.importorskip("sklearn")
-    twin = ["resnet-digits", "--budget", "40", "--set", "evaluation.every=4", "--no-arms"]
-    marked = chaos.Marked()
-    struck = sweep(tmp_path / "struck", marked, *twin)
-    until(lambda: any(path.stat().st_size for path in tmp_path.glob("struck/runs/*/*/curve.jsonl")), within=240)
-    os.kill(ranks(marked, "oneclock.sweep.ranks")[-1], signal.SIGKILL)
-    _, stderr = struck.communicate(timeout=400)
-    assert struck.returncode == 0, stderr
+    struck, calm, marked = tmp_path / "struck", tmp_path / "calm", chaos.Marked()
+    for study in (struck, calm):
+        twin = target_from("resnet-digits", 40, settings=("evaluation.every=4",), processes=2)
+        Plan(study, [twin], Grid(betas=(0.9,), seeds=(1,))).write()
+
+    def worker():
+        line = [sys.executable, "-m", "oneclock", "work", struck, "--jobs", "1", "--grace", "60"]
+        return subprocess.Popen(line, env=marked.environment(), text=True, stderr=subprocess.PIPE)
+
+    def evaluations():
+        return sum(len(path.read_text().splitlines()) for path in struck.glob("runs/*/*/curve.jsonl"))
+
+    first = worker()
+    until(lambda: evaluations() > 1, within=240)
+    first.terminate()
+    first.communicate(timeout=120)
+    (saved,) = struck.glob("runs/*/*/checkpoint/*.pt")
+    assert int(saved.name.split("-")[1]) >= 8
+    second, before = worker(), evaluations()
+    until(lambda: evaluations() > before, within=240)
+    os.kill(ranks(marked, "oneclock.sweep.rank")[-1], signal.SIGKILL)
+    _, stderr = second.communicate(timeout=400)
+    assert second.returncode == 0, stderr
     assert marked.gone(within=10)
-    calm = sweep(tmp_path / "calm", chaos.Marked(), *twin)
-    calm.communicate(timeout=400)
-    assert chaos.table(tmp_path / "struck") == chaos.table(tmp_path / "calm")
+    assert work(calm, quiet=True) is None
+    assert chaos.table(struck) == chaos.table(calm)
 
 
 def test_processes_are_part_of_the_study_and_what_cannot_have_them_is_refused(tmp_path):

@@ -84,6 +84,10 @@ def command(
         bool,
         typer.Option("--keep-runs", help="Go on in the folder although the code behind its runs has changed."),
     ] = False,
+    adopt: Annotated[
+        list[Path] | None,
+        typer.Option(help="Take runs that have ended elsewhere: another study, a long table, a log. May be repeated."),
+    ] = None,
     with_report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write the study's report at the end, where it can be drawn.")
     ] = True,
@@ -128,6 +132,8 @@ def command(
     else:
         plan = _again(out, protocol, values, extend, keep_runs)
     plan.check()
+    if adopt and not dry_run:
+        _adopt(plan, adopt)
     for line in plan_in_words(plan, jobs):
         print(printable(line))
     if dry_run:
@@ -137,6 +143,20 @@ def command(
         return
     run(plan, where)
     _finish(plan, with_report)
+
+
+def _adopt(plan: Plan, sources: list[Path]) -> None:
+    """Take runs of elsewhere into the study, and say how many, and of the first that were left why."""
+    from oneclock.study.claims import take_alone
+    from oneclock.sweep.adopt import adopt
+
+    with take_alone(plan.path):
+        plan.write()
+        for source in sources:
+            taken, left = adopt(plan, source)
+            print(printable(f"{taken} runs were adopted from {source}, {len(left)} left there"))
+            for reason in left[:3]:
+                print(printable(f"left: {reason}"))
 
 
 def _submit(

@@ -15,6 +15,7 @@ cluster     on the workers of a Dask cluster
 work        a worker that shares a study's runs with others
 slurm       such workers as jobs of Slurm
 plan        a sweep as it was asked for, and which runs are next
+adopt       runs made elsewhere, taken into a plan
 code        a fingerprint of the user's own code
 shell       a command line with places to fill
 progress    how far a sweep under way is

@@ -21,9 +21,6 @@ from oneclock.sweep.family import outlasting
 if TYPE_CHECKING:
     from oneclock.sweep.targets import Named
 
-RANK = "TORCHELASTIC_RUN_ID"
-"""The environment variable by which a process knows that torchrun started it."""
-
 _PYTHON = re.compile(r"\s*(\S*python[\d.]*)\s+")
 
 
@@ -49,26 +46,10 @@ def run_ranks(target: Named, path: Path, cell: Cell) -> Result:
     told = [target.name, target.budget, target.settings, path, cell.beta, cell.seed, cell.rate]
     line = shlex.split(torchrun(shlex.quote(sys.executable), target.processes))
     with outlasting() as asked:
-        code = subprocess.call([*line, "-m", "oneclock.sweep.ranks", json.dumps(told, default=str)])
+        code = subprocess.call([*line, "-m", "oneclock.sweep.rank", json.dumps(told, default=str)])
     result = Run.read(path).result if (path / "run.json").exists() else None
     if result is not None:
         return result
     if asked:
         raise KeyboardInterrupt("asked to end")
     raise RuntimeError(f"one of its {target.processes} processes died: torchrun ended with exit code {code}")
-
-
-def main() -> None:
-    """The life of one process of a run."""
-    from oneclock.sweep.targets import Named
-
-    name, budget, settings, path, beta, seed, rate = json.loads(sys.argv[1])
-    cell = Cell(tuple(beta) if isinstance(beta, list) else beta, seed, rate)
-    try:
-        Named(name, budget, tuple(settings)).execute(Path(path), cell)
-    except KeyboardInterrupt as asked:
-        sys.exit(f"ended: {asked}")
-
-
-if __name__ == "__main__":
-    main()

@@ -209,7 +209,7 @@ class Worker(Driver):
         """The seconds from one evaluation to the next, where most runs save: by a run of the target that finished."""
         for cell in self.plan.losses(target):
             run = Run.read(self.plan.place(target, cell))
-            if run.result is not None and run.result.status == "finished" and run.points():
+            if run.result is not None and run.result.status == "finished" and run.result.seconds and run.points():
                 self._paces[target.name] = run.result.seconds / len(run.points())
                 return
 
