@@ -49,10 +49,14 @@ def calm(tmp_path_factory):
 
 
 def test_two_workers_share_a_study_and_its_second_stage(tmp_path):
-    paper = Paper(betas=(0.5, 0.9, 0.99), seeds=(1, 2), keep=2)
+    paper = Paper(betas=(0.5, 0.9, 0.99), seeds=(1, 2))
     study, alone, done = tmp_path / "s", tmp_path / "alone", tmp_path / "completed"
-    for folder in (planned(study, paper), planned(alone, paper)):
-        assert folder.is_dir()
+    planned(alone, paper)
+    asked = ["--protocol", "paper", "--betas", "0.5,0.9,0.99", "--seeds", "1,2"]
+    line = [*chaos.command(study, *asked), "--plan-only"]
+    told = subprocess.run(line, check=True, capture_output=True, text=True).stdout
+    assert f"`oneclock work {study}` takes runs of it" in told
+    assert not (study / "runs").exists()
     marked = chaos.Marked()
     two = [worker(study, marked, PACE="0.05", COMPLETED=str(done)) for _ in range(2)]
     told = [one.communicate(timeout=120) for one in two]
@@ -61,7 +65,7 @@ def test_two_workers_share_a_study_and_its_second_stage(tmp_path):
     assert work(alone, quiet=True) is None
     assert chaos.table(study) == chaos.table(alone)
     names = done.read_text().split()
-    assert len(names) == len(set(names)) == 5
+    assert len(names) == len(set(names)) == 6
     assert marked.gone(within=5)
     assert not any((study / "workers").iterdir())
 

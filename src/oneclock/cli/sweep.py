@@ -91,6 +91,9 @@ def command(
     with_report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write the study's report at the end, where it can be drawn.")
     ] = True,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Write the plan and run nothing: `oneclock work` does, anywhere.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
     """Sweep beta by the paper's protocol. It survives a crash: the same command again continues.
@@ -138,11 +141,22 @@ def command(
         print(printable(line))
     if dry_run:
         return
+    if plan_only:
+        _write(plan)
+        return
     if cluster == "slurm":
         _submit(plan, where, array, time, partition, gres, sbatch)
         return
     run(plan, where)
     _finish(plan, with_report)
+
+
+def _write(plan: Plan) -> None:
+    from oneclock.study.claims import take_alone
+
+    with take_alone(plan.path):
+        plan.write()
+    print(printable(f"the plan is written; `oneclock work {plan.path}` takes runs of it, here and elsewhere"))
 
 
 def _adopt(plan: Plan, sources: list[Path]) -> None:
