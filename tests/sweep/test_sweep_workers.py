@@ -2,10 +2,13 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import chaos
@@ -234,3 +237,53 @@ def test_a_frozen_worker_that_wakes_has_lost_its_run_and_writes_nothing(tmp_path
     assert chaos.table(study) == calm
     names = done.read_text().split()
     assert len(names) == len(set(names)) == 6
+
+
+@pytest.mark.slow
+@alone
+def test_workers_killed_ended_and_frozen_at_random_leave_the_table_of_one_that_was_left_alone(tmp_path):
+    calm, study, done = planned(tmp_path / "calm", Paper()), planned(tmp_path / "s", Paper()), tmp_path / "completed"
+    assert work(calm, quiet=True) is None
+    dice, marked, known = random.Random(7), chaos.Marked(), {}
+    settings = {"ONECLOCK_STALE": "3", "PACE": "0.3", "COMPLETED": str(done)}
+
+    def begun():
+        return worker(study, marked, "--retries", "20", within=APART, **settings)
+
+    team, frozen = [begun() for _ in range(3)], []
+    for strike in ["freeze", "kill", "end", "freeze", *dice.choices(["freeze", "kill", "end"], k=16)]:
+        time.sleep(dice.uniform(1, 5))
+        known = results_kept(study, known)
+        one = team.pop(dice.randrange(len(team)))
+        for pid in reversed(tree(one.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, {"freeze": signal.SIGSTOP, "kill": signal.SIGKILL, "end": signal.SIGTERM}[strike])
+        if strike == "freeze":
+            frozen.append((time.monotonic(), tree(one.pid), one))
+        else:
+            one.communicate(timeout=60)
+        team.append(begun())
+        for since, pids, sleeper in [sleeper for sleeper in frozen if time.monotonic() - sleeper[0] > 8]:
+            frozen.remove((since, pids, sleeper))
+            wake(pids)
+            team.append(sleeper)
+    for _, pids, sleeper in frozen:
+        wake(pids)
+        team.append(sleeper)
+    for one in team:
+        one.communicate(timeout=300)
+    assert results_kept(study, known) == {path: path.read_bytes() for path in study.glob("runs/*/*/result.json")}
+    assert chaos.table(study) == chaos.table(calm)
+    names = done.read_text().split()
+    assert len(names) == len(set(names)) == 23
+
+
+def results_kept(study, known):
+    """The results by now, those that were known as they were then."""
+    return {path: path.read_bytes() for path in study.glob("runs/*/*/result.json")} | known
+
+
+def wake(pids):
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oneclock.study.folder import Study
-from oneclock.study.records import Point, Result, Run
+from oneclock.study.records import Point, Result, Run, runs_of
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Exported:
 
 def ended_runs(study: str | Path) -> list[Exported]:
     """The runs of a study that have ended, compared with their results as they are read."""
-    found = Study.open(study)
-    folders = sorted(found.ended)
-    if not folders:
+    path = Study.open(study).path
+    found = [_exported(run, result) for run in runs_of(path) if (result := run.result) is not None]
+    if not found:
         raise ValueError(f"{study} holds no run that has ended; there is nothing to export")
-    return [_exported(Run.read(found.path / "runs" / folder), found.ended[folder]) for folder in folders]
+    return found
 
 
 def _exported(run: Run, result: Result) -> Exported:
@@ -49,7 +49,7 @@ def _exported(run: Run, result: Result) -> Exported:
     if identity.rate is not None:
         given["rate"] = identity.rate
     name = identity.folder.partition("/")[2]
-    ended = (run.path / "result.json").stat().st_mtime
+    ended = next(place for place in (run.path / "result.json", *run.path.parents) if place.exists()).stat().st_mtime
     return Exported(identity.experiment, name, given, tuple(run.verified()), result, ended)
 
 

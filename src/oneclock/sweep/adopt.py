@@ -15,9 +15,8 @@ from pathlib import Path
 from oneclock.horizon import Curve
 from oneclock.logs import read_log
 from oneclock.study import table
-from oneclock.study.folder import Study
 from oneclock.study.identity import Beta, differences
-from oneclock.study.records import Point, Run, Status
+from oneclock.study.records import Point, Run, Status, runs_of
 from oneclock.sweep.cells import Cell
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
@@ -50,28 +49,30 @@ def adopt(plan: Plan, source: str | Path) -> tuple[int, list[str]]:
         ValueError: Where the source can be read as none of these.
     """
     path = Path(source)
-    if (path / "runs").is_dir() and any((path / "runs").iterdir()):
-        return _from_study(plan, Study.open(path))
+    if (path / "runs").is_dir() or (path / "study.json").exists():
+        return _from_study(plan, path)
     foreign = list(_from_table(path) if _is_table(path) else _from_log(path))
     return _from_elsewhere(plan, foreign, path.name)
 
 
-def _from_study(plan: Plan, study: Study) -> tuple[int, list[str]]:
+def _from_study(plan: Plan, study: Path) -> tuple[int, list[str]]:
     taken, left = 0, []
+    made = {run.identity.folder: run for run in runs_of(study)}
     for target, cell in _open_cells(plan):
         folder = plan.folder(target, cell)
-        result = study.ended.get(folder)
-        if result is None or result.status == "failed":
+        run = made.get(folder)
+        result = None if run is None else run.result
+        if run is None or result is None or result.status == "failed":
             continue
-        run, wanted = Run.read(study.path / "runs" / folder), target.identity(cell)
+        wanted = target.identity(cell)
         if run.identity.hash != wanted.hash:
             left.append(f"{folder}: {', '.join(differences(run.identity.named, wanted.named))}")
             continue
-        made = Foreign(
+        foreign = Foreign(
             cell.beta, cell.seed, cell.rate, tuple(run.verified()), result.status, target.name, result.seconds,
             result.reason,
         )  # fmt: skip
-        _write(plan, target, cell, made, study.path.name)
+        _write(plan, target, cell, foreign, study.absolute().name)
         taken += 1
     return taken, left
 
