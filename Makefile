@@ -62,14 +62,14 @@ pythons: .venv/dev  ## the core's tests on each supported Python, with the newes
 oldest: .venv/dev  ## the core's tests with the oldest versions that pyproject.toml allows
 	$(BIN)/python scripts/environments.py oldest
 
-chaos: .venv/dev  ## a sweep killed twenty times, against one left alone
-	$(BIN)/python tests/sweep/chaos.py
+chaos: .venv/dev  ## 200 strikes on all that is kept and started, about five minutes; SEED=1 repeats
+	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos --strikes 200 --seed $(SEED)
 
 slurm: .venv/dev  ## a sweep on a real Slurm of this machine, struck twenty times, against one left alone
 	@command -v sbatch > /dev/null \
 		|| ($(ROOT) apt-get -qq update && $(ROOT) apt-get -qq install -y --no-install-recommends slurm-wlm munge) \
 		|| (echo "there is no Slurm here and it cannot be installed: nothing was shown" && false)
-	OMP_NUM_THREADS=1 $(BIN)/python tests/sweep/slurm_chaos.py
+	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos.slurm
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_optim.py

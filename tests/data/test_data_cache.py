@@ -65,6 +65,9 @@ DAMAGE = {
     "longer": lambda path: path.write_bytes(path.read_bytes() + b"more"),
     "no seal": lambda path: path.with_suffix(".json").unlink(),
     "a torn seal": lambda path: path.with_suffix(".json").write_text('{"bytes": 12'),
+    "another count in the seal": lambda path: path.with_suffix(".json").write_text(
+        path.with_suffix(".json").read_text().replace('"tokens": ', '"tokens": 1')
+    ),
     "another's seal": lambda path: path.with_suffix(".json").write_text(
         json.dumps({"bytes": path.stat().st_size, "sha256": "0" * 64, "notes": {}})
     ),

@@ -91,6 +91,8 @@ def test_a_different_run_in_the_folder_is_refused_with_the_difference(run):
         ("result.json", '{"schema": 1}', "lacks"),
         ("curve.jsonl", "nonsense\n", "line 1 is not an evaluation"),
         ("curve.jsonl", '{"step": 1, "val_loss": 2}\n[]\n', "line 2 is not an evaluation"),
+        ("curve.jsonl", '{"step": 1e999, "val_loss": 2}\n', "line 1 is not an evaluation"),
+        ("curve.jsonl", '{"step": -5, "val_loss": 2}\n', "line 1 is not an evaluation: .*step -5 is not a step"),
     ],
 )
 def test_foreign_files_are_refused_in_one_line(run, file, text, message):
@@ -98,6 +100,32 @@ def test_foreign_files_are_refused_in_one_line(run, file, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_whole(run.path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("result.json", "finished", "finiched", "'finiched' is no way to end"),
+        ("result.json", '"best_loss": 1.5', '"best_loss": 1.25', "its best loss is not the one in result.json"),
+        ("result.json", '"best_step": 200', '"best_step": 100', "its best loss is not the one in result.json"),
+        ("result.json", '"steps": 300', '"steps": 200', "its best loss is not the one in result.json"),
+        ("curve.jsonl", '{"step": 200, "val_loss": 1.5}\n', "", "its best loss is not the one in result.json"),
+    ],
+)
+def test_a_record_without_a_seal_is_compared_with_its_curve(run, file, old, new, message):
+    for step, loss in ((100, 2.0), (200, 1.5), (300, 1.75)):
+        run.log(step, val_loss=loss)
+    run.finish("finished", seconds=1.0)
+    for name in ("run.json", "result.json"):
+        written = json.loads((run.path / name).read_text())
+        kept = {key: value for key, value in written.items() if key not in ("seal", "curve")}
+        (run.path / name).write_text(json.dumps(kept | {"schema": 1}))
+    assert len(Run.read(run.path).verified()) == 3
+    text = (run.path / file).read_text()
+    assert old in text
+    (run.path / file).write_text(text.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        Run.read(run.path).verified()
 
 
 @settings(max_examples=50, deadline=None)

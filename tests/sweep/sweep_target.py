@@ -8,6 +8,7 @@ import gzip
 import importlib.util
 import os
 import signal
+import subprocess
 import time
 from contextlib import suppress
 from functools import cache
@@ -48,8 +49,16 @@ def train(beta, seed, run):
             np.savez(run.folder / "new.npz", w=w, m=m, v=v, step=step)
             os.replace(run.folder / "new.npz", kept)
             if step == run.budget:
-                told(run.folder.parent.name)
+                told(run.folder.parent)
             time.sleep(float(os.environ.get("PACE", "0")))
+
+
+def with_children(beta, seed, run):
+    """Trains beside a child, one in a session of its own and a daemon, none of which ends by itself."""
+    for apart in (False, True):
+        subprocess.Popen(["sleep", "600"], start_new_session=apart)
+    subprocess.run(["sh", "-c", "setsid sleep 600 &"], check=True)
+    train(beta, seed, run)
 
 
 def told(line):

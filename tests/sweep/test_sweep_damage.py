@@ -3,30 +3,17 @@
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chaos.damage import damaged
+from chaos.records import FILES, go_on, plan_of
 
 from oneclock.study.folder import Study
 from oneclock.study.table import Sweeps, read
-from oneclock.sweep import Plan, Where, sweep
-from oneclock.sweep.protocol import Paper
-from oneclock.sweep.targets import target_from
+from oneclock.sweep import Plan
 
-HERE = Path(__file__).parent
-BETAS = (0.5, 0.8, 0.9)
 STRIKES = 150
-FILES = ("run.json", "result.json", "curve.jsonl")
-
-
-def plan_of(path: Path) -> Plan:
-    target = target_from(f"{HERE}/sweep_target.py:train", 60, name="x")
-    return Plan(path, [target], Paper(betas=BETAS, seeds=(1,)))
-
-
-def go_on(path: Path) -> Study:
-    return sweep(plan_of(path), Where(in_process=True), quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +22,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "study"
     go_on(path)
     return path
-
-
-def strikes(data: bytes, count: int, seed: int) -> Iterator[bytes]:
-    """The file with a bit flipped, cut short, emptied, filled with zeros, or with a byte too many."""
-    choose = random.Random(seed)
-    yield from (b"", bytes(len(data)), data + b"\n", data + b"0")
-    for number in range(count - 4):
-        place = choose.randrange(len(data))
-        if number % 4 == 0:
-            yield data[:place]
-        else:
-            yield data[:place] + bytes([data[place] ^ (1 << choose.randrange(8))]) + data[place + 1 :]
 
 
 def struck(path: Path, expected: Sweeps) -> str:
@@ -67,8 +42,9 @@ def test_a_struck_record_never_changes_a_number_in_silence(whole, tmp_path, name
     path = shutil.copytree(whole, tmp_path / "study")
     expected, target = read(whole), path / "runs" / "x" / "beta-0.8-seed-1" / name
     data, rows, counts = target.read_bytes(), Study.open(whole).rows(), Counter()
-    for number, changed in enumerate(strikes(data, STRIKES, seed=1)):
-        target.write_bytes(changed)
+    dice = random.Random(1)
+    for number in range(STRIKES):
+        target.write_bytes(damaged(data, dice)[1])
         outcome = struck(path, expected)
         counts[outcome] += 1
         shown = [row for row in Study.open(path).rows() if row.state != "torn"]
@@ -86,8 +62,9 @@ def test_a_struck_study_json_is_named_and_the_runs_are_kept(whole, tmp_path):
     path = shutil.copytree(whole, tmp_path / "study")
     expected, header = read(whole), path / "study.json"
     data, complaints = header.read_bytes(), []
-    for changed in strikes(data, STRIKES, seed=2):
-        header.write_bytes(changed)
+    dice = random.Random(2)
+    for _ in range(STRIKES):
+        header.write_bytes(damaged(data, dice)[1])
         assert read(path) == expected
         try:
             assert Plan.read(path).described == plan_of(whole).described

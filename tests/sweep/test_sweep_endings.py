@@ -118,6 +118,51 @@ def test_when_the_server_is_killed_the_next_attempt_ends_what_the_last_one_left(
     assert [row.state for row in Study.open(tmp_path / "s").rows()] == ["finished"]
 
 
+def ending(folder, marked):
+    """A sweep whose run has ended, and whose server waits for what the run left: one of it hears no polite word."""
+    process = sweep(folder, "returns", marked, DEAF="1")
+    until(lambda: list(folder.glob("s/runs/*/*/result.json")))
+    return process, marked.of("server")
+
+
+@linux
+def test_when_the_server_is_killed_what_a_finished_run_left_is_ended_by_the_driver(tmp_path):
+    marked = chaos.Marked()
+    process, (server,) = ending(tmp_path, marked)
+    os.kill(server, signal.SIGKILL)
+    _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr.count("\n")) == (0, 0)
+    assert marked.gone(within=5)
+
+
+@linux
+def test_when_all_is_killed_what_a_finished_run_left_is_ended_by_the_next_sweep(tmp_path):
+    marked = chaos.Marked()
+    process, (server,) = ending(tmp_path, marked)
+    (tmp_path / "s" / ".study.json.123").touch()  # as one leaves that is killed while it writes
+    for pid in (process.pid, server):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert marked.of("child")
+    subprocess.run(process.args, env=marked.environment(), check=True, stdout=subprocess.DEVNULL)
+    assert marked.gone(within=5)
+    assert not list((tmp_path / "s").rglob(".*"))
+
+
+@linux
+def test_when_the_server_is_killed_a_mere_fork_of_a_run_ends_too(tmp_path):
+    marked = chaos.Marked()
+    process = sweep(tmp_path, "forks", marked)
+    until(lambda: kept(tmp_path) and list(tmp_path.glob("s/runs/*/*/curve.jsonl")))
+    (fork,) = kept(tmp_path)
+    (server,) = marked.of("server")
+    os.kill(server, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not Path(f"/proc/{fork}").exists()
+    assert marked.gone(within=5)
+
+
 @linux
 def test_the_driver_killed_everything_ends_by_itself(tmp_path):
     marked = chaos.Marked()
@@ -165,6 +210,8 @@ def test_a_sweep_listens_nowhere_and_needs_no_short_name_for_temporary_files(tmp
     assert len(marked.of("driver", "server", "run")) == 3
     assert sockets_that_listen(marked.of("driver", "server", "run")) == []
     assert list(temporary.iterdir()) == []
+    opened = [os.readlink(link) for pid in marked.processes() for link in Path(f"/proc/{pid}/fd").iterdir()]
+    assert not [path for path in opened if path.startswith("/dev/shm")]
     process.terminate()
     process.communicate(timeout=60)
     assert list(temporary.iterdir()) == []

@@ -245,6 +245,17 @@ def test_an_attempt_forgets_what_an_earlier_one_logged_beyond_its_checkpoint(tmp
     assert [json.loads(line)["step"] for line in curve.read_text().splitlines()] == [10, 20]
 
 
+@pytest.mark.parametrize("step", [-1, float("inf"), float("nan"), 1.5, 2**60])
+def test_a_step_that_is_none_fails_its_run_alone(tmp_path, step):
+    def train(beta, seed, run):
+        run.log(step if beta == 0.5 else 10, val_loss=2 - beta)
+
+    study = run_sweep(train, 10, tmp_path / "s", betas=[0.5, 0.9, 0.99], seeds=[1], in_process=True, quiet=True)
+    assert [row.state for row in study.rows()] == ["failed", "finished", "finished"]
+    assert "run.log needs the step as a whole number from 0 on" in by_beta(study)[0.5].reason
+    assert study.best().beta == 0.99
+
+
 def test_an_attempt_that_finds_nothing_left_to_do_finishes_the_run(tmp_path):
     def train(beta, seed, run):
         done = run.folder / "done"

@@ -12,12 +12,13 @@ import time
 import chaos
 import pytest
 from chaos import until
+from chaos.clusters import cluster
+from chaos.kills import ClusterKills, Kills
+from chaos.sweeps import QUICK
 
 from oneclock.study.claims import Claim, Held, holder
 from oneclock.study.folder import Study
 from oneclock.sweep import run_sweep
-
-QUICK = ["--betas", "0.5,0.9,0.99", "--seeds", "1", "--protocol", "grid"]
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +40,17 @@ def started(study, marked, *more, pace="0.2"):
     return process
 
 
-def test_killed_and_restarted_it_ends_with_the_same_table(tmp_path, calm):
-    done = tmp_path / "completed"
-    environment = {"PACE": "0.4", "COMPLETED": str(done)}
-    assert chaos.disturbed(tmp_path / "s", 2, random.Random(3), environment, QUICK, None) == []
-    assert chaos.table(tmp_path / "s") == calm
-    assert sorted(done.read_text().split()) == [f"beta-{beta}-seed-1" for beta in (0.5, 0.9, 0.99)]
+def struck(kills, times):
+    """What did not hold of sweeps that were struck so often, and the number that were struck."""
+    dice = random.Random(time.time())
+    wrong = [line for _ in range(times) for line in kills.strike(dice)[1]]
+    return wrong + kills.close(), kills.number
+
+
+def test_killed_and_restarted_it_ends_with_the_same_table(tmp_path):
+    wrong, sweeps = struck(Kills(tmp_path / "kills"), 3)
+    assert wrong == []
+    assert sweeps > 1
 
 
 def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path, calm):
@@ -84,7 +90,7 @@ def test_a_second_sweep_is_refused_and_status_sees_the_first(tmp_path, calm):
 
 def test_a_cluster_of_two_workers_one_killed_in_the_middle(tmp_path, calm):
     ours = chaos.Marked()
-    with chaos.cluster(tmp_path, PACE="0.2") as workers:
+    with cluster(tmp_path, PACE="0.2") as workers:
         line = chaos.command(tmp_path / "s", *QUICK, "--scheduler", workers.address)
         process = subprocess.Popen(line, env=ours.environment(), stdout=subprocess.DEVNULL)
         until(lambda: len(list(tmp_path.glob("s/runs/*/*/curve.jsonl"))) == 2)
@@ -278,10 +284,10 @@ def test_bad_input_is_one_line(arguments, complaint, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_killed_twenty_times(capsys):
-    assert chaos.main(kills=20, seed=int(time.time())) == []
+def test_killed_twenty_times(tmp_path):
+    assert struck(Kills(tmp_path / "kills"), 20)[0] == []
 
 
 @pytest.mark.slow
-def test_a_cluster_killed_ten_times(capsys):
-    assert chaos.main(kills=10, seed=int(time.time()), engine="dask") == []
+def test_a_cluster_killed_ten_times(tmp_path):
+    assert struck(ClusterKills(tmp_path / "kills"), 10)[0] == []

@@ -7,8 +7,7 @@ import sys
 
 import chaos
 import pytest
-import slurm_machine
-from chaos import until
+from chaos import slurm_machine, until
 
 from oneclock.study.folder import Study
 from oneclock.sweep import slurm

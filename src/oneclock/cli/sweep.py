@@ -152,7 +152,7 @@ def command(
 
 
 def _write(plan: Plan) -> None:
-    from oneclock.study.claims import take_alone
+    from oneclock.study.sharing import take_alone
 
     with take_alone(plan.path):
         plan.write()
@@ -161,7 +161,7 @@ def _write(plan: Plan) -> None:
 
 def _adopt(plan: Plan, sources: list[Path]) -> None:
     """Take runs of elsewhere into the study, and say how many, and of the first that were left why."""
-    from oneclock.study.claims import take_alone
+    from oneclock.study.sharing import take_alone
     from oneclock.sweep.adopt import adopt
 
     with take_alone(plan.path):

@@ -1,7 +1,7 @@
 """Arrays that are made once and read by every run: written aside, sealed, and proven whole whenever they are read.
 
     ROOT/tokens/NAME-KEY.bin     the numbers, memory-mapped
-    ROOT/tokens/NAME-KEY.json    the seal: bytes, SHA-256, and what the writer had to say
+    ROOT/tokens/NAME-KEY.json    the seal: bytes, SHA-256, what the writer had to say, and a hash of these
 
 Reading compares length and checksum, at more than a gigabyte a second. A file that differs from its seal, or has none,
 is named, set aside as `.damaged` and made anew. What a killed writer leaves is removed by the next one.
@@ -61,13 +61,13 @@ def cached(
 
 
 def _proven(path: Path, dtype: Any) -> Cached | None:
-    """The file where it is as long as its seal says and has its checksum; else None."""
+    """The file where it is as long as its seal says and has its checksum; else None. Older seals have no hash."""
     try:
         seal = json.loads(_seal(path).read_text(encoding="utf-8"))
-        size, digest, notes = seal["bytes"], seal["sha256"], seal["notes"]
-        if path.stat().st_size != size or _digest(path) != digest:
+        proof, size, digest, notes = seal.pop("seal", None), seal["bytes"], seal["sha256"], seal["notes"]
+        if proof not in (None, hash_of(seal)) or path.stat().st_size != size or _digest(path) != digest:
             return None
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return Cached(np.memmap(path, dtype=dtype, mode="r") if size else np.empty(0, dtype), digest, notes)
 
@@ -102,7 +102,7 @@ def _write(path: Path, write: Callable[[BinaryIO], Mapping[str, Any] | None]) ->
         seal = {"bytes": aside.stat().st_size, "sha256": _digest(aside), "notes": dict(notes or {})}
         os.replace(aside, path)
         with open(aside, "w", encoding="utf-8") as file:
-            json.dump(seal, file)
+            json.dump(seal | {"seal": hash_of(seal)}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, _seal(path))

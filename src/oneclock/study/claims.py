@@ -3,12 +3,8 @@
 A claim is a numbered file, `claim-7.json`; the highest number counts. It is written aside and linked to its name, which
 is atomic on network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken
 over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
-host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk.
-
-A process that was frozen for longer than that has lost its claim and does not know: `guard` tells it before it writes.
-
-A study is worked on by one sweep, which claims its folder, or by any number of workers, each of which claims a folder
-of its own below `workers/`.
+host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk. A process that slept
+for so long finds its claim gone when it wakes: `check_held` keeps it from writing.
 """
 
 from __future__ import annotations
@@ -16,7 +12,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -28,10 +23,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from oneclock.study.identity import hash_of
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a disk says that has no links: some that travel between systems, and some of other people's making."""
+
+_UNREADABLE = (OSError, ValueError, TypeError, AttributeError)
+"""What reading a damaged claim, or one on a disk that does not answer, may raise."""
 
 STALE = float(os.environ.get("ONECLOCK_STALE", "120"))
 """Seconds without a touch after which another host's claim counts as dead; the same on all hosts of a study."""
@@ -40,17 +40,11 @@ HEARTBEAT = STALE / 12
 """Seconds between two touches of a claim that is held."""
 
 UNDER = "ONECLOCK_CLAIM"
-"""The environment variable that names the claim under which a process, and whatever it starts, works."""
-
-WORKERS = "workers"
+"""The environment variable that names the claim under which whatever a process starts works."""
 
 
 class Held(ValueError):
     """The folder is claimed by a live process."""
-
-
-class Lost(RuntimeError):
-    """The claim under which this process worked was taken over by another, which found this one dead."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +72,9 @@ class Claim:
     True
     """
 
+    held: ClassVar[dict[Path, Claim]] = {}
+    """Those of this process, by folder."""
+
     def __init__(self, path: Path, inherited: bool = False, owner: Owner | None = None) -> None:
         self.path, self.inherited, self.owner = path, inherited, owner or me()
         self._stop = threading.Event()
@@ -92,7 +89,7 @@ class Claim:
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
         claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
         try:
-            _make(claim.path)
+            _make(claim.path, claim.owner)
         except (FileExistsError, FileNotFoundError):  # the second: whoever was faster has cleared up behind the dead
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
         others = [path for path in _all(folder) if path != claim.path]
@@ -101,12 +98,18 @@ class Claim:
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it")
         for path in (*others, *folder.glob(".claim-*")):
             path.unlink(missing_ok=True)
+        cls.held[folder] = claim
         return claim
 
     @property
     def lost(self) -> bool:
-        """Whether another process has taken it over, having found this one dead; its number may be given anew."""
-        return _owner(self.path) != self.owner
+        """Whether another process has taken it over, having found this one dead. One that is damaged is still ours."""
+        try:
+            return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != self.owner
+        except FileNotFoundError:
+            return True
+        except _UNREADABLE:
+            return False
 
     def touch(self) -> None:
         """Have other hosts see it alive."""
@@ -121,6 +124,7 @@ class Claim:
     def release(self) -> None:
         """Let go of the folder. A disk that takes nothing more keeps the claim, which ends with this process."""
         self._stop.set()
+        self.held.pop(self.path.parent, None)
         with suppress(OSError):
             self.path.unlink()
 
@@ -152,7 +156,7 @@ def held_by(folder: Path, pid: int) -> Claim | None:
 
 @contextmanager
 def under(claim: Claim) -> Iterator[None]:
-    """Have this process, and whatever it starts, write in the claim's folder only while the claim is held: `guard`."""
+    """Have whatever this process starts write in the claim's folder only while the claim is held: `check_held`."""
     os.environ[UNDER] = json.dumps([str(claim.path), asdict(claim.owner)])
     try:
         yield
@@ -160,59 +164,23 @@ def under(claim: Claim) -> Iterator[None]:
         del os.environ[UNDER]
 
 
-def guard(folder: Path) -> None:
-    """`Lost` where this process works on the folder under a claim that it no longer holds: asked before every write."""
-    if (told := os.environ.get(UNDER)) is None:
-        return
-    path, owner = json.loads(told)
-    if os.path.dirname(path) == str(folder) and Claim(Path(path), owner=Owner(**owner)).lost:
-        raise Lost(f"{folder} was taken over by another process, for this one was not seen alive for long")
+def check_held(folder: Path) -> None:
+    """`Held` where this process, or who started it, held the folder and another has taken it over; before a write."""
+    claim = Claim.held.get(folder) or _claim_above(folder)
+    if claim is not None and claim.lost:
+        raise Held(f"{folder} was taken over by another process, for this one was not seen alive for long")
 
 
-def workers(study: Path) -> list[Owner]:
-    """The live workers of a study."""
-    return [owner for folder in _places(study) if (owner := holder(folder)) is not None]
+def _claim_above(folder: Path) -> Claim | None:
+    """The claim on the folder under which this process was started."""
+    path, owner = json.loads(os.environ.get(UNDER, '["", {}]'))
+    return Claim(Path(path), owner=Owner(**owner)) if path and os.path.dirname(path) == str(folder) else None
 
 
-def take_alone(study: Path) -> Claim:
-    """Claim a study's folder, or raise `Held` where a sweep or workers are at work on it."""
-    claim = Claim.take(study)
-    if at_work := workers(study):
-        claim.release()
-        raise Held(
-            f"{study} is being worked on by {len(at_work)} worker(s), the first of them {at_work[0]}; wait for them"
-        )
-    return claim
-
-
-def join(study: Path) -> Claim:
-    """A worker's claim, beside those of the others, or `Held` where a sweep is at work; those of dead workers go."""
-    for folder in _places(study):
-        if holder(folder) is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
-    if (owner := holder(study)) is not None:
-        leave(claim)
-        raise Held(
-            f"{study} is being worked on by {owner}, a sweep; wait for it or stop it, and have workers do it all"
-        )
-    return claim
-
-
-def leave(claim: Claim) -> None:
-    """Let go of a worker's claim, its folder included."""
-    claim.release()
-    with suppress(OSError):
-        claim.path.parent.rmdir()
-
-
-def _places(study: Path) -> list[Path]:
-    return sorted((Path(study) / WORKERS).glob("*"))
-
-
-def _make(path: Path) -> None:
-    """Make a claim of this process, whole or not at all; FileExistsError where another was faster."""
-    text, aside = json.dumps(asdict(me())), path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+def _make(path: Path, owner: Owner) -> None:
+    """Make a claim, whole or not at all; FileExistsError where another was faster."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    text = json.dumps(asdict(owner) | {"seal": hash_of(asdict(owner))})
     try:
         aside.write_text(text, encoding="utf-8")
         os.link(aside, path)
@@ -257,19 +225,22 @@ def _born(pid: int) -> str | None:
 
 def _alive(path: Path) -> Owner | None:
     """The owner of the claim in `path` if it lives; a claim that says no owner is judged by its age alone."""
-    owner = _owner(path)
-    if owner is not None and owner.host == _host():
-        return owner if _born(owner.pid) == owner.born else None
+    owner = None
+    with suppress(*_UNREADABLE):
+        owner = _owner(json.loads(path.read_text(encoding="utf-8")))
+        if owner.host == _host():
+            return owner if _born(owner.pid) == owner.born else None
     if _age(path) > STALE:
         return None
     return owner or Owner("an unknown host", 0, "")
 
 
-def _owner(path: Path) -> Owner | None:
-    """Whose claim it is, or None where it is gone or says nobody."""
-    with suppress(OSError, ValueError, TypeError):
-        return Owner(**json.loads(path.read_text(encoding="utf-8")))
-    return None
+def _owner(values: dict[str, Any]) -> Owner:
+    """Who made a claim; one of `_UNREADABLE` where it does not say what was written. Older ones have no seal."""
+    seal = values.pop("seal", None)
+    if seal is not None and seal != hash_of(values):
+        raise ValueError("damaged")
+    return Owner(**values)
 
 
 def _age(path: Path) -> float:

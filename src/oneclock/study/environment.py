@@ -40,11 +40,19 @@ def _version(name: str) -> str | None:
 
 
 def _git(folder: Path | None, *arguments: str) -> str | None:
+    """What git says, asked so that it locks nothing: killed on its way, it would leave a lock in the repository."""
     git = shutil.which("git")
     if git is None:
         return None
     try:
-        done = subprocess.run([git, *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            [git, "--no-optional-locks", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.guards import small_file
-from oneclock.study.claims import guard
+from oneclock.study.claims import check_held
 from oneclock.study.identity import hash_of
 
 SCHEMA = 2
@@ -58,14 +58,17 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def write_aside(path: Path, text: str) -> None:
-    """Write beside the file, then move: whatever dies, the old file or the new one is there, whole."""
+    """Write beside the file, then move: whatever dies, the old file or the new one is there, whole.
+
+    `Held` where this process held the folder and another has taken it over meanwhile: the file is the other's then.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(aside, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        guard(path.parent)
+        check_held(path.parent)
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 
 from oneclock.guards import LARGEST_CURVE, small_file
 from oneclock.horizon import Curve
-from oneclock.study.claims import guard
+from oneclock.study.claims import check_held
 from oneclock.study.files import Damaged, read_json, sweep_asides, write_aside, write_json
 from oneclock.study.identity import Identity, differences
 
@@ -114,11 +114,11 @@ class Run:
         return cls(Path(path), identity, header.get("environment", {}))
 
     def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None) -> None:
-        """Append one evaluation, handed to the disk before this returns."""
+        """Append one evaluation, handed to the disk before this returns; `Held` where another took the run over."""
         losses = {"val_loss": val_loss, "train_loss": train_loss}
         line = {"step": step} | {name: _json_loss(loss) for name, loss in losses.items() if loss is not None}
         with open(self.path / "curve.jsonl", "ab") as file:
-            guard(self.path)  # once it is open: whoever takes over begins with a curve of its own
+            check_held(self.path)  # once it is open: whoever takes over begins with a curve of its own
             file.write((json.dumps(line) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from oneclock.plain_text import printable
-from oneclock.study.claims import Claim, take_alone
+from oneclock.study.claims import Claim
+from oneclock.study.files import sweep_asides
 from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
+from oneclock.study.sharing import take_alone
 from oneclock.sweep.cluster import Dask, check
 from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
-from oneclock.sweep.job import Ended, Job
+from oneclock.sweep.job import Ended, Job, kill_left
 from oneclock.sweep.live import Display, span, time_left
 from oneclock.sweep.local import Local
 from oneclock.sweep.plan import Plan, usual_arms
@@ -161,6 +163,9 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     """Run what is left of a plan, and return its study; what is raised is told in `run_sweep`."""
     plan.check()
     with take_alone(plan.path).keep_alive() as claim:
+        if claim.inherited:  # from one that was killed
+            kill_left(Path(os.path.abspath(plan.path)))
+            sweep_asides(plan.path)
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
             told = printable(f"torn        {folder} was set aside in torn/ and runs anew ({reason})")

@@ -68,13 +68,14 @@ def send(pid: int, number: signal.Signals) -> None:
             os.killpg(pid, number)
 
 
-def marked(folder: str) -> list[int]:
-    """The processes that a run in `folder` started, whoever their parent is now."""
-    mark, found = f"{MARK}={folder}".encode(), []
+def marked() -> dict[int, str]:
+    """The processes that runs have started, and the folder of each one's run; not those that only forked."""
+    found, mark = {}, f"{MARK}=".encode()
     for pid in _parents():
         with suppress(OSError):
-            if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                found.append(pid)
+            for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                if entry.startswith(mark):
+                    found[pid] = os.fsdecode(entry[len(mark) :])
     return found
 
 
@@ -95,6 +96,14 @@ def outlasting() -> Iterator[list[int]]:
         while asked and family(os.getpid()):
             time.sleep(0.05)
         signal.signal(signal.SIGTERM, before)
+
+
+def kill_session(leader: int) -> None:
+    """Kill all that is still in the session of a dead process whose number is not yet given anew."""
+    for pid in _parents():
+        with suppress(OSError):
+            if os.getsid(pid) == leader:
+                send(pid, signal.SIGKILL)
 
 
 def _parents() -> dict[int, int]:

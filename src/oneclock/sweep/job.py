@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from oneclock.study.claims import Claim, Held, under
+from oneclock.study.claims import Claim, Held, holder, me, under
 from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.sweep import family
@@ -77,9 +77,15 @@ def claimed(path: Path) -> Claim:
     """The run's claim, or `Held`. What a process that died with it has left running is killed first."""
     claim = Claim.take(path)
     if claim.inherited:
-        for pid in family.marked(str(path)):
-            family.send(pid, signal.SIGKILL)
+        kill_left(path)
     return claim
+
+
+def kill_left(path: Path) -> None:
+    """Kill what dead runs in a folder or below it have started and left running, whoever its parent is now."""
+    for pid, folder in family.marked().items():
+        if Path(folder).is_relative_to(path) and holder(Path(folder)) in (None, me()):
+            family.send(pid, signal.SIGKILL)
 
 
 def ended(path: Path) -> Result | None:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from oneclock.sweep.family import LINUX, kill_session
 from oneclock.sweep.job import Job, Message
 from oneclock.sweep.server import GRACE, command
 
@@ -82,10 +83,20 @@ class Server:
         with self._lock:
             if self._closed:
                 raise Closed
-            if self._owner is None or self._process is None or self._process.poll() is not None:
+            if self._owner is None or self._process is None or self._dead(self._process):
                 self._spawn()
             assert self._owner is not None
             return self._owner
+
+    @staticmethod
+    def _dead(process: subprocess.Popen[bytes]) -> bool:
+        """Whether a server is dead; what its runs left in its session is killed before its number is given anew."""
+        if LINUX and process.returncode is None:
+            with suppress(ChildProcessError):  # a program that waits for no child: the number may be another's by now
+                if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return False
+                kill_session(process.pid)
+        return process.poll() is not None
 
     def _spawn(self) -> None:
         if self._owner is not None:
@@ -126,7 +137,8 @@ class Server:
         if not self._ready.is_set():  # it has no runs, and may be importing for seconds yet
             self._process.terminate()
         try:
-            self._process.wait(self._grace + 2 * GRACE)
+            if not self._dead(self._process):
+                self._process.wait(self._grace + 2 * GRACE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oneclock.study.claims import take_alone
 from oneclock.study.files import write_aside
+from oneclock.study.sharing import take_alone
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import afresh
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.plain_text import printable
-from oneclock.study.claims import holder, workers
+from oneclock.study.claims import holder
 from oneclock.study.folder import Row
 from oneclock.study.identity import Identity
+from oneclock.study.sharing import workers
 from oneclock.sweep.live import run_in_words, span, table, time_left
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.slurm import in_queue

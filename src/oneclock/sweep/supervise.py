@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oneclock.study.claims import HEARTBEAT, STALE, Claim, Held, held_by
 from oneclock.study.records import Run
-from oneclock.sweep.job import Ended, Job, Message, claimed, described, ended, refusal
+from oneclock.sweep.job import Ended, Job, Message, claimed, described, ended, kill_left, refusal
 from oneclock.sweep.process import Closed, Server, server_for
 
 _MOMENT = 1.0
@@ -73,6 +73,7 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
                 elif kind == "exit":
                     return told or ("error", _death(value))
                 elif kind == "gone":
+                    kill_left(Path(job.path))
                     return "error", "the process that starts runs died"
                 else:
                     told = message

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from oneclock.study.claims import Held, holder, join, leave
+from oneclock.study.claims import Held, holder
 from oneclock.study.records import Run, damage
+from oneclock.study.sharing import join, leave
 from oneclock.sweep.drive import Driver, Where, at_work, modules_of, processes_of
 from oneclock.sweep.engine import Engine
 from oneclock.sweep.job import claimed, ended

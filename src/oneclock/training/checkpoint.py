@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
-from oneclock.study.claims import guard
+from oneclock.study.claims import check_held
 
 VERSION = 1
 _NAME = re.compile(r"step-(\d+)-([0-9a-f]{8})\.pt")
@@ -50,7 +50,7 @@ def save(run: Path, step: int, state: Mapping[str, Any]) -> None:
     aside = folder / f"new-{os.getpid()}-{os.urandom(4).hex()}"
     try:
         crc = _write(aside, {"version": VERSION, **state, "random": random_state()})
-        guard(Path(run))
+        check_held(Path(run))
     except BaseException:
         aside.unlink(missing_ok=True)
         raise

@@ -1,6 +1,6 @@
 """A sweep on Slurm, preempted, queued again and drained at random, ends with the very table of an undisturbed one.
 
-    python tests/sweep/slurm_chaos.py --strikes 20 [--seed 1] [--experiment resnet-digits --budget 40]
+    cd tests && python -m chaos.slurm --strikes 20 [--seed 1] [--experiment resnet-digits --budget 40]
 
 Starts a Slurm of its own on this machine, two nodes on 127.0.0.1; a process that ends submits a sweep of 23 runs of a
 twin to two workers. Strikes: a job of higher rank takes the node, the job is queued again, the node is drained, or the
@@ -19,10 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from chaos import results, table
-from slurm_machine import Slurm, missing
-
 from oneclock.study.folder import Study
+
+from .slurm_machine import Slurm, missing
+from .sweeps import results, table
 
 
 def preempted(machine: Slurm, job: str, node: str) -> None:

@@ -1,0 +1,64 @@
+"""A claim tells one process from every other, also where it is damaged or its process has slept for too long."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from oneclock.study.claims import Claim, Held, holder
+from oneclock.study.identity import Identity
+from oneclock.study.records import Run
+
+
+def test_a_flipped_bit_in_the_claim_of_a_live_process_gives_its_folder_to_nobody(tmp_path):
+    with Claim.take(tmp_path) as claim:
+        data = claim.path.read_bytes()
+        for place in range(len(data)):
+            for bit in range(8):
+                claim.path.write_bytes(data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :])
+                assert holder(tmp_path) is not None
+                assert not claim.lost
+        with pytest.raises(Held):
+            Claim.take(tmp_path)
+
+
+def test_a_claim_without_a_seal_is_of_an_older_oneclock(tmp_path):
+    (tmp_path / "claim-1.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "born": "0"}))
+    assert str(holder(tmp_path)) == "process 1 on elsewhere"
+
+
+@pytest.fixture
+def taken_over(tmp_path):
+    """A run that logged under its claim, which another process has taken over, finished, or claimed anew."""
+    claim = Claim.take(tmp_path)
+    run = Run.start(tmp_path, Identity("digits", beta=0.9, seed=1, budget=30))
+    run.log(10, val_loss=2.0)
+    claim.path.unlink()
+    code = "import sys; from oneclock.study.claims import *; c = Claim.take(Path(sys.argv[1]))\n"
+    code += "print(c.path.name, flush=True); input(); c.release(); print('released', flush=True); input()"
+    line = [sys.executable, "-c", code, str(tmp_path)]
+    other = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == f"{claim.path.name}\n"
+    yield run, other
+    other.communicate("end\nend\n")
+    claim.release()
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_who_was_taken_over_writes_nothing_more(taken_over, released):
+    run, other = taken_over
+    if released:
+        other.stdin.write("release\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == "released\n"
+    before = {path: path.read_bytes() for path in Path(run.path).iterdir()}
+    for write in (
+        lambda: run.log(20, val_loss=1.0),
+        lambda: run.rewind(5),
+        lambda: run.finish("finished", seconds=1.0),
+    ):
+        with pytest.raises(Held, match="was taken over by another process, for this one was not seen alive for long"):
+            write()
+    assert {path: path.read_bytes() for path in Path(run.path).iterdir()} == before
