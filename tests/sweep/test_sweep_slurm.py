@@ -25,6 +25,7 @@ def lines(study):
     return sum(len(path.read_text().splitlines()) for path in study.glob("runs/*/*/curve.jsonl"))
 
 
+@pytest.mark.slow
 @installed
 def test_jobs_of_slurm_share_a_study_are_ended_and_go_on(tmp_path):
     calm, study = tmp_path / "calm", tmp_path / "study"
@@ -50,6 +51,7 @@ def test_jobs_of_slurm_share_a_study_are_ended_and_go_on(tmp_path):
     assert Study.open(study).failed() == []
 
 
+@pytest.mark.slow
 @installed
 def test_a_job_that_someone_cancels_is_not_queued_again(tmp_path):
     study = tmp_path / "study"

@@ -58,8 +58,8 @@ def test_two_workers_share_a_study_and_its_second_stage(tmp_path):
     planned(alone, paper)
     asked = ["--protocol", "paper", "--betas", "0.5,0.9,0.99", "--seeds", "1,2"]
     line = [*chaos.command(study, *asked), "--plan-only"]
-    told = subprocess.run(line, check=True, capture_output=True, text=True).stdout
-    assert f"`oneclock work {study}` takes runs of it" in told
+    planning = subprocess.run(line, check=True, capture_output=True, text=True).stdout
+    assert f"`oneclock work {study}` takes runs of it" in planning
     assert not (study / "runs").exists()
     marked = chaos.Marked()
     two = [worker(study, marked, PACE="0.05", COMPLETED=str(done)) for _ in range(2)]
