@@ -35,7 +35,7 @@ def command(
     from oneclock.sweep.work import IDLE, Shift, work
 
     where = Where(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
-    left = work(study, where, Shift(time_left or slurm.seconds_left(), idle))
+    left = work(study, where, Shift(slurm.seconds_left() if time_left is None else time_left, idle))
     if left is not None:
         print(printable(f"oneclock: left {study} ({left}); another worker goes on with it"), file=sys.stderr)
         if left not in ("SIGINT", IDLE) and slurm.queue_again():

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,9 @@ def seconds_left() -> float | None:
     job = _own_job()
     if job is None or shutil.which("squeue") is None:
         return None
-    return in_seconds(_ask("squeue", "--noheader", f"--jobs={job}", "--format=%L").strip())
+    with suppress(OSError):  # a controller that does not answer now: the warning before the end will do
+        return in_seconds(_ask("squeue", "--noheader", f"--jobs={job}", "--format=%L").strip())
+    return None
 
 
 def in_seconds(span: str) -> float | None:

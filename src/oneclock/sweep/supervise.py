@@ -76,7 +76,7 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
                     kill_left(Path(job.path))
                     return "error", "the process that starts runs died"
                 else:
-                    told = message
+                    told = told or message  # why it was asked to end counts for more than that it was
             elif not watch.alive():
                 return "stopped", None
             elif told is None and watch.lost():

@@ -86,7 +86,7 @@ def work(study: str | Path, where: Where | None = None, shift: Shift | None = No
             with Display(worker.progress, engine, quiet) as display:
                 worker.drive(display, stop)
         except KeyboardInterrupt:
-            return signal.Signals(stop.number).name
+            return signal.Signals(stop.number or signal.SIGINT).name
         return worker.left
 
 
