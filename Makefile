@@ -8,7 +8,8 @@ ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 SEED ?= $(shell date +%s)
 
-.PHONY: help demo test page-python check test-slow test-random pythons oldest chaos bench gallery site release hooks format clean
+.PHONY: help demo test page-python check test-slow test-random pythons oldest chaos slurm bench gallery site release hooks \
+	format clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -68,6 +69,12 @@ oldest: .venv/dev  ## the core's tests with the oldest versions that pyproject.t
 
 chaos: .venv/dev  ## 200 strikes on all that is kept and started, about five minutes; SEED=1 repeats
 	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos --strikes 200 --seed $(SEED)
+
+slurm: .venv/dev  ## a sweep on a real Slurm of this machine, struck twenty times, against one left alone
+	@command -v sbatch > /dev/null \
+		|| ($(ROOT) apt-get -qq update && $(ROOT) apt-get -qq install -y --no-install-recommends slurm-wlm munge) \
+		|| (echo "there is no Slurm here and it cannot be installed: nothing was shown" && false)
+	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos.slurm
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_optim.py

@@ -286,7 +286,7 @@ def test_a_run_reads_nothing_and_writes_to_its_log(tmp_path):
 def test_where_no_process_can_be_forked_the_run_says_so_and_the_server_lives(tmp_path, monkeypatch):
     code = "import os\ndef refuse(): raise BlockingIOError(11, 'no more processes')\nos.fork = refuse\n"
     code += "from oneclock.sweep.server import serve; serve([])"
-    monkeypatch.setattr("oneclock.sweep.process.command", lambda _: [sys.executable, "-c", code])
+    monkeypatch.setattr("oneclock.sweep.process.command", lambda *_: [sys.executable, "-c", code])
     study = run_sweep(f"{TARGET}:train", 60, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], jobs=1, retries=1, quiet=True)
     reason = "its process could not be started: BlockingIOError: [Errno 11] no more processes (tried 2 times)"
     assert [(row.state, row.reason) for row in study.rows()] == [("failed", reason)] * 2

@@ -105,9 +105,9 @@ def test_the_time_left_is_that_of_the_workers_that_will_run(tmp_path):
     run.log(10, val_loss=1.0)
     run.finish("finished", seconds=60.0)
     plan = Plan.read(tmp_path / "s")
-    assert plan_in_words(plan, Where(jobs=2).workers)[-1].endswith("about 30.0 s on 2 workers")
-    assert plan_in_words(plan, Where(in_process=True).workers)[-1].endswith("about 1 min 00 s on one worker")
-    assert Where().workers == Where(jobs=len(os.sched_getaffinity(0))).workers
+    assert plan_in_words(plan, Where(jobs=2).workers())[-1].endswith("about 30.0 s on 2 workers")
+    assert plan_in_words(plan, Where(in_process=True).workers())[-1].endswith("about 1 min 00 s on one worker")
+    assert Where().workers() == Where(jobs=len(os.sched_getaffinity(0))).workers()
 
 
 @pytest.mark.parametrize("command", ["sweep", "analyse", "report", "train", "status"])

@@ -8,7 +8,7 @@ from oneclock.study.claims import Claim
 from oneclock.study.folder import Row
 from oneclock.study.records import Result
 from oneclock.sweep import Grid, Plan, Where
-from oneclock.sweep.drive import _Driver
+from oneclock.sweep.drive import Driver
 from oneclock.sweep.job import Ended
 from oneclock.sweep.live import Display, time_left
 from oneclock.sweep.progress import Pace
@@ -47,7 +47,7 @@ def looks_per_run(folder, runs):
     plan.write()
     engine = Instant()
     with Claim.take(folder) as claim, Stop(lambda: None, lambda: None) as stop:
-        driver = _Driver(plan, Where(), claim, engine, ())
+        driver = Driver(plan, Where(), claim, engine, ())
         with Display(driver.progress, engine) as display:
             sys.setprofile(engine.count)
             try:
@@ -80,7 +80,7 @@ def test_the_last_run_is_not_shared_by_workers_that_have_nothing_to_do(tmp_path)
     plan = Plan(tmp_path, [Function("x", 10, "sweep_target.py:train")], Grid(betas=(0.5, 0.9), seeds=(1,)))
     with Claim.take(tmp_path) as claim:
         engine = Instant()
-        driver = _Driver(plan, Where(), claim, engine, ())
+        driver = Driver(plan, Where(), claim, engine, ())
         driver.submit()
         driver.progress.end(engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
     assert driver.progress.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"

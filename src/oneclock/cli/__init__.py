@@ -14,6 +14,7 @@ from oneclock.cli import (
     beta,
     data,
     experiments,
+    export,
     pack,
     paper,
     report,
@@ -22,6 +23,7 @@ from oneclock.cli import (
     study,
     sweep,
     train,
+    work,
 )
 from oneclock.plain_text import printable
 
@@ -40,6 +42,7 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.command)
 app.command("study")(study.command)
 app.command("sweep")(sweep.command)
+app.command("work")(work.command)
 app.command("status")(status.command)
 app.command("retry")(retry.command)
 app.command("analyse")(analyse.command)
@@ -47,6 +50,7 @@ app.command("paper")(paper.command)
 app.command("report")(report.command)
 app.command("pack")(pack.pack)
 app.command("unpack")(pack.unpack)
+app.command("export")(export.command)
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
 _UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

@@ -12,10 +12,10 @@ def command(
     study: Annotated[Path, typer.Argument(help="The study's folder.")],
 ) -> None:
     """Let the next `oneclock sweep` of this study try its failed runs again, each from its checkpoint."""
-    from oneclock.study.claims import Claim
     from oneclock.study.folder import Study
+    from oneclock.study.sharing import take_alone
 
     found = Study.open(study)
-    with Claim.take(found.path):
+    with take_alone(found.path):
         count = found.forget_failed()
     print(f"{count} failed runs will be tried again; run the same `oneclock sweep` to go on")

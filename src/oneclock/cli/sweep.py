@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from importlib.util import find_spec
@@ -61,10 +62,23 @@ def command(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
     gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
+    processes: Annotated[
+        int, typer.Option(help="Processes of one run, by torchrun: an experiment's, or a command's that begins python.")
+    ] = 1,
     scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tls://host:port.")] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Trust the network between here and a cluster without TLS.")
     ] = False,
+    cluster: Annotated[
+        str | None, typer.Option(help="slurm: submit workers and return; or a Dask cluster: tls://host:port.")
+    ] = None,
+    array: Annotated[int, typer.Option(help="slurm: how many jobs share the runs.")] = 1,
+    time: Annotated[
+        str | None, typer.Option(help="slurm: a job's time, 24:00:00; it is queued again after it.")
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="slurm: the partition.")] = None,
+    gres: Annotated[str | None, typer.Option(help="slurm: what a job needs, gpu:1.")] = None,
+    sbatch: Annotated[str, typer.Option(help="slurm: more options of sbatch, '--mem=16G --account=a'.")] = "",
     in_process: Annotated[bool, typer.Option("--in-process", help="All in this process, to debug.")] = False,
     retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
@@ -75,9 +89,16 @@ def command(
         bool,
         typer.Option("--keep-runs", help="Go on in the folder although the code behind its runs has changed."),
     ] = False,
+    adopt: Annotated[
+        list[Path] | None,
+        typer.Option(help="Take runs that have ended elsewhere: another study, a long table, a log. May be repeated."),
+    ] = None,
     with_report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write the study's report at the end, where it can be drawn.")
     ] = True,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Write the plan and run nothing: `oneclock work` does, anywhere.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
     """Sweep beta by the paper's protocol. It survives a crash: the same command again continues.
@@ -91,7 +112,7 @@ def command(
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
     """
     from oneclock.sweep import Plan, Where
-    from oneclock.sweep.drive import plan_in_words
+    from oneclock.sweep.drive import plan_in_words, processes_of
     from oneclock.sweep.plan import usual_arms
     from oneclock.sweep.targets import with_data
 
@@ -110,21 +131,76 @@ def command(
         "max_runs": max_runs,
     }
     values = {key: value for key, value in values.items() if value is not None}
-    where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
+    address = None if cluster == "slurm" else cluster
+    where = Where(jobs, threads, gpus_per_run, scheduler or address, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
-        made = _targets(targets, run_command, None if budget is None else int(budget), log, name, settings)
+        steps = None if budget is None else int(budget)
+        made = _targets(targets, run_command, steps, log, name, settings, processes)
         values = {"arms": usual_arms(out, made)} | values
         plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
     else:
         plan = _again(out, protocol, values, extend, keep_runs)
     plan.targets = with_data(plan.targets, data_dir)
     plan.check()
-    for line in plan_in_words(plan, where.workers):
+    if adopt and not dry_run:
+        _adopt(plan, adopt)
+    for line in plan_in_words(plan, where.workers(processes_of(plan))):
         print(printable(line))
     if dry_run:
         return
+    if plan_only:
+        _write(plan)
+        return
+    if cluster == "slurm":
+        _submit(plan, where, array, time, partition, gres, sbatch)
+        return
     run(plan, where)
     _finish(plan, with_report)
+
+
+def _write(plan: Plan) -> None:
+    from oneclock.study.sharing import take_alone
+
+    with take_alone(plan.path):
+        plan.write()
+    print(printable(f"the plan is written; `oneclock work {plan.path}` takes runs of it, here and elsewhere"))
+
+
+def _adopt(plan: Plan, sources: list[Path]) -> None:
+    """Take runs of elsewhere into the study, and say how many, and of the first that were left why."""
+    from oneclock.study.sharing import take_alone
+    from oneclock.sweep.adopt import adopt
+
+    with take_alone(plan.path):
+        plan.write()
+        plan.study.unpack()
+        for source in sources:
+            taken, left = adopt(plan, source)
+            print(printable(f"{taken} runs were adopted from {source}, {len(left)} left there"))
+            for reason in left[:3]:
+                print(printable(f"left: {reason}"))
+
+
+def _submit(
+    plan: Plan, where: Where, array: int, time: str | None, partition: str | None, gres: str | None, sbatch: str
+) -> None:
+    """Hand the plan to Slurm, and say how to look at it."""
+    from oneclock.sweep import slurm
+    from oneclock.sweep.drive import processes_of
+
+    jobs = where.jobs or 1
+    worker = slurm.worker_options(
+        jobs=jobs,
+        threads=where.threads,
+        gpus_per_run=where.gpus_per_run,
+        retries=where.retries,
+        timeout=where.timeout,
+    )
+    cores = jobs * where.threads * processes_of(plan)
+    asked = slurm.Jobs(array, cores, time, partition, gres, tuple(shlex.split(sbatch)), worker)
+    number = slurm.submit(plan, asked)
+    print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
+    print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
 
 
 def _targets(
@@ -134,12 +210,13 @@ def _targets(
     log: str,
     name: str | None,
     settings: list[str] | None,
+    processes: int,
 ) -> list[Target]:
     from oneclock.sweep.targets import target_from
 
     wanted: list[str | None] = [*(targets or []), *([None] if run_command else [])]
     return [
-        target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()))
+        target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()), processes)
         for one in wanted or [None]
     ]
 

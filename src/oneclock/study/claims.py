@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -26,17 +27,20 @@ from typing import Any, ClassVar
 
 from oneclock.study.identity import hash_of
 
-HEARTBEAT = 10.0
-"""Seconds between two touches of a claim that is held."""
-
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a disk says that has no links: some that travel between systems, and some of other people's making."""
 
 _UNREADABLE = (OSError, ValueError, TypeError, AttributeError)
 """What reading a damaged claim, or one on a disk that does not answer, may raise."""
 
-STALE = 120.0
-"""Seconds without a touch after which another host's claim counts as dead."""
+STALE = float(os.environ.get("ONECLOCK_STALE", "120"))
+"""Seconds without a touch after which another host's claim counts as dead; the same on all hosts of a study."""
+
+HEARTBEAT = STALE / 12
+"""Seconds between two touches of a claim that is held."""
+
+UNDER = "ONECLOCK_CLAIM"
+"""The environment variable that names the claim under which whatever a process starts works."""
 
 
 class Held(ValueError):
@@ -56,7 +60,7 @@ class Owner:
 
 
 class Claim:
-    """A claim that this process holds on `folder`, from `take` to `release`; a context manager.
+    """A claim that this process, or its `owner`, holds on a folder, from `take` to `release`; a context manager.
 
     It is `inherited` where a process that held one has died.
 
@@ -71,8 +75,8 @@ class Claim:
     held: ClassVar[dict[Path, Claim]] = {}
     """Those of this process, by folder."""
 
-    def __init__(self, path: Path, inherited: bool = False) -> None:
-        self.path, self.inherited, self.owner = path, inherited, me()
+    def __init__(self, path: Path, inherited: bool = False, owner: Owner | None = None) -> None:
+        self.path, self.inherited, self.owner = path, inherited, owner or me()
         self._stop = threading.Event()
 
     @classmethod
@@ -107,6 +111,11 @@ class Claim:
         except _UNREADABLE:
             return False
 
+    def touch(self) -> None:
+        """Have other hosts see it alive."""
+        with suppress(OSError):
+            os.utime(self.path)
+
     def keep_alive(self) -> Claim:
         """Touch the claim from a thread until it is released, so that other hosts see it alive."""
         threading.Thread(target=self._touch_often, name="claim", daemon=True).start()
@@ -127,8 +136,7 @@ class Claim:
 
     def _touch_often(self) -> None:
         while not self._stop.wait(HEARTBEAT):
-            with suppress(OSError):
-                os.utime(self.path)
+            self.touch()
 
 
 def holder(folder: Path) -> Owner | None:
@@ -137,18 +145,36 @@ def holder(folder: Path) -> Owner | None:
     return _alive(last) if last is not None else None
 
 
+def held_by(folder: Path, pid: int) -> Claim | None:
+    """The claim that a process of this host holds on the folder, or None where it does not, or not yet."""
+    last = _last(Path(folder))
+    owner = None if last is None else _alive(last)
+    if last is None or owner is None or (owner.host, owner.pid) != (_host(), pid):
+        return None
+    return Claim(last, owner=owner)
+
+
+@contextmanager
+def under(claim: Claim) -> Iterator[None]:
+    """Have whatever this process starts write in the claim's folder only while the claim is held: `check_held`."""
+    os.environ[UNDER] = json.dumps([str(claim.path), asdict(claim.owner)])
+    try:
+        yield
+    finally:
+        del os.environ[UNDER]
+
+
 def check_held(folder: Path) -> None:
-    """`Held` where this process held the folder and another has taken it over, having found this one dead."""
-    claim = Claim.held.get(folder)
+    """`Held` where this process, or who started it, held the folder and another has taken it over; before a write."""
+    claim = Claim.held.get(folder) or _claim_above(folder)
     if claim is not None and claim.lost:
         raise Held(f"{folder} was taken over by another process, for this one was not seen alive for long")
 
 
-def touch(folder: Path) -> None:
-    """Keep alive the claim that a child process of this one holds on the folder."""
-    if (last := _last(Path(folder))) is not None:
-        with suppress(OSError):
-            os.utime(last)
+def _claim_above(folder: Path) -> Claim | None:
+    """The claim on the folder under which this process was started."""
+    path, owner = json.loads(os.environ.get(UNDER, '["", {}]'))
+    return Claim(Path(path), owner=Owner(**owner)) if path and os.path.dirname(path) == str(folder) else None
 
 
 def _make(path: Path, owner: Owner) -> None:

@@ -16,7 +16,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -120,14 +120,17 @@ class Run:
             name: _json_loss(loss) for name, loss in losses.items() if loss is not None
         }
         with open(self.path / "curve.jsonl", "ab") as file:
-            check_held(self.path)
+            check_held(self.path)  # once it is open: whoever takes over begins with a curve of its own
             file.write((json.dumps(line) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
 
     def rewind(self, step: int) -> None:
         """Forget evaluations after `step`: those a resumed run is about to repeat."""
-        kept = [point for point in self.points() if point.step <= step]
+        self.replace([point for point in self.points() if point.step <= step])
+
+    def replace(self, kept: Sequence[Point]) -> None:
+        """Have these evaluations, all at once, in place of those that are there."""
         lines = [json.dumps({"step": p.step} | _losses(p)) + "\n" for p in kept]
         write_aside(self.path / "curve.jsonl", "".join(lines))
 

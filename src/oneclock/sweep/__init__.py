@@ -3,6 +3,7 @@
 protocol    which runs are next, from what is finished: pure functions
 targets     what a run executes: an experiment, a function, a command
 commands    a command of the user's, and the curve it leaves
+ranks       a run of several processes
 job         one run as it travels
 family      processes and what they start
 server      the process that forks runs
@@ -11,7 +12,10 @@ supervise   what is done with a run: see it to its end
 engine      where runs execute; in this process
 local       on this machine
 cluster     on the workers of a Dask cluster
+work        a worker that shares a study's runs with others
+slurm       such workers as jobs of Slurm
 plan        a sweep as it was asked for, and which runs are next
+adopt       runs made elsewhere, taken into a plan
 code        a fingerprint of the user's own code
 shell       a command line with places to fill
 progress    how far a sweep under way is

@@ -20,6 +20,8 @@ from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.sweep import shell
 from oneclock.sweep.cells import SEEDS, Cell
+from oneclock.sweep.family import outlasting
+from oneclock.sweep.ranks import under_torchrun
 
 if TYPE_CHECKING:
     from oneclock.logs import Log
@@ -47,6 +49,7 @@ class Command:
     command: str
     log: str = FOLDER
     code: Mapping[str, str] = field(default_factory=dict, repr=False)
+    processes: int = 1
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -59,11 +62,14 @@ class Command:
 
     def described(self) -> dict[str, Any]:
         said = {"command": self.command, "log": self.log, "name": self.name, "budget": self.budget}
-        return said | {"code": dict(self.code)}
+        return said | {"code": dict(self.code)} | self._several()
 
     def identity(self, cell: Cell) -> Identity:
-        spec = {"command": self.command, "log": self.log, "code": dict(self.code)}
+        spec = {"command": self.command, "log": self.log, "code": dict(self.code)} | self._several()
         return Identity(self.name, cell.beta, cell.seed, self.budget, spec=spec, rate=cell.rate)
+
+    def _several(self) -> dict[str, Any]:
+        return {"processes": self.processes} if self.processes > 1 else {}
 
     def modules(self) -> list[str]:
         return []
@@ -80,7 +86,10 @@ class Command:
         files.mkdir(exist_ok=True)
         places, started = self._places(cell, files), time.monotonic()
         log = Path(shell.filled(self.log, places))
-        self._follow(record, log, places)
+        with outlasting() as asked:
+            self._follow(record, log, places)
+        if asked:  # whatever its exit code says: it was cut short
+            raise KeyboardInterrupt("asked to end")
         seconds = time.monotonic() - started
         try:
             read = self._read(log, record)
@@ -96,7 +105,8 @@ class Command:
 
     def _follow(self, record: Run, log: Path, places: Mapping[str, str]) -> None:
         """Run the command to its end, with its curve so far in the record; RuntimeError where it ends badly."""
-        line, variables = shell.line(self.command, places)
+        command = self.command if self.processes == 1 else under_torchrun(self.command, self.processes)
+        line, variables = shell.line(command, places)
         pause = _LOOK
         # Wherever the run executes, what it prints is a log: it goes to the same file.
         with open(record.path / "output.log", "ab") as output:

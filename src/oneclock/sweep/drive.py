@@ -6,7 +6,8 @@ import math
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from oneclock.study.claims import Claim
 from oneclock.study.files import sweep_asides
 from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
+from oneclock.study.sharing import take_alone
 from oneclock.sweep.cluster import Dask, check
 from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
@@ -25,6 +27,7 @@ from oneclock.sweep.local import Local, slots
 from oneclock.sweep.plan import Plan, usual_arms
 from oneclock.sweep.progress import Progress
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
+from oneclock.sweep.server import GRACE
 from oneclock.sweep.stop import Stop
 from oneclock.sweep.targets import Named, Target, target_from, with_data
 
@@ -35,7 +38,8 @@ class Where:
 
     `jobs` runs at a time (default: one per core or GPU) with `threads` threads and `gpus_per_run` GPUs each; or the
     workers of `scheduler`, a Dask cluster or its address, with TLS or on loopback unless `insecure`; or `in_process`. A
-    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed.
+    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed. A run that is
+    to end has `grace` seconds to save what it can.
     """
 
     jobs: int | None = None
@@ -46,6 +50,7 @@ class Where:
     retries: int = 2
     timeout: float | None = None
     insecure: bool = False
+    grace: float = GRACE
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
@@ -59,20 +64,22 @@ class Where:
         if isinstance(self.scheduler, str):
             check(self.scheduler, self.insecure)
 
-    @property
-    def workers(self) -> int | None:
-        """How many runs it takes at a time; None where a cluster knows."""
+    def workers(self, processes: int = 1) -> int | None:
+        """How many runs of so many processes it takes at a time; None where a cluster knows."""
         if self.scheduler is not None:
             return None
-        return 1 if self.in_process else slots(self.jobs, self.gpus_per_run, self.threads)
+        return 1 if self.in_process else slots(self.jobs, self._gpus(processes), self.threads, processes)
 
-    def engine(self, modules: tuple[str, ...] = ()) -> Engine:
-        """The place to run; `modules` are those that the runs will import."""
+    def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
+        """The place to run; `modules` are those that the runs will import, `processes` those of one run."""
         if self.in_process:
             return InProcess()
         if self.scheduler:
             return Dask(self.scheduler, self.insecure)
-        return Local(self.jobs, self.gpus_per_run, self.threads, modules)
+        return Local(self.jobs, self._gpus(processes), self.threads, modules, self.grace, processes)
+
+    def _gpus(self, processes: int) -> float:
+        return self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
 
 
 def run_sweep(
@@ -102,6 +109,7 @@ def run_sweep(
     in_process: bool = False,
     retries: int = 2,
     timeout: float | None = None,
+    processes: int = 1,
 ) -> Study:
     """Sweep beta over `train` and return the study; called again with the same values it continues.
 
@@ -132,6 +140,7 @@ def run_sweep(
         in_process: Run one after another in this process, for a debugger.
         retries: How often a run that dies is tried again.
         timeout: Seconds after which a run counts as hung.
+        processes: Processes of one run of an experiment; torchrun starts them, the batch is as many times as large.
 
     Returns:
         The study: `best()`, `choice()`, `table()`, `rows()`.
@@ -150,7 +159,7 @@ def run_sweep(
     0.9
     """
     many = train if isinstance(train, Sequence) and not isinstance(train, str) else [train]
-    targets = [target_from(one, budget, name=name, settings=tuple(settings)) for one in many]
+    targets = [target_from(one, budget, name=name, settings=tuple(settings), processes=processes) for one in many]
     targets = with_data(targets, None if data_dir is None else Path(data_dir))
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
     asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
@@ -168,7 +177,7 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     for target in plan.targets if where.scheduler is None else ():
         if isinstance(target, Named):
             target.check_installed()
-    with Claim.take(plan.path).keep_alive() as claim:
+    with take_alone(plan.path).keep_alive() as claim:
         if claim.inherited:  # from one that was killed
             kill_left(Path(os.path.abspath(plan.path)))
             sweep_asides(plan.path)
@@ -178,7 +187,12 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
             print(told, file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
             plan.study.unpack()
-            _run(plan, where, claim, quiet)
+            modules = modules_of(plan)
+            engine = where.engine(modules, processes_of(plan))
+            with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
+                driver = Driver(plan, where, claim, engine, modules)
+                with Display(driver.progress, engine, quiet) as display:
+                    driver.drive(display, stop)
     return plan.study
 
 
@@ -222,21 +236,30 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
     return protocol
 
 
-def _run(plan: Plan, where: Where, claim: Claim, quiet: bool) -> None:
-    modules = tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
-    engine = where.engine(modules)
-    with Stop(engine.wake, again=engine.hurry) as stop:
-        try:
-            driver = _Driver(plan, where, claim, engine, modules)
-            with Display(driver.progress, engine, quiet) as display:
-                driver.drive(display, stop)
-        finally:
-            claim.release()  # runs on other machines see it and stop
-            engine.close()
+def modules_of(plan: Plan) -> tuple[str, ...]:
+    """What the runs of a plan will import."""
+    return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
 
 
-class _Driver:
+def processes_of(plan: Plan) -> int:
+    """The processes of a run of the plan, at most."""
+    return max(target.processes for target in plan.targets)
+
+
+@contextmanager
+def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
+    """The time in which runs execute; nothing of it is left running."""
+    try:
+        yield
+    finally:
+        claim.release()  # runs on other machines see it and stop
+        engine.close()
+
+
+class Driver:
     """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
+
+    waits = True
 
     def __init__(self, plan: Plan, where: Where, claim: Claim, engine: Engine, modules: tuple[str, ...]) -> None:
         self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
@@ -245,15 +268,20 @@ class _Driver:
         self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
         self.handed = 0
 
+    @property
+    def more(self) -> bool:
+        """Whether there is anything to wait for."""
+        return bool(self.progress.flying)
+
     def drive(self, display: Display, stop: Stop) -> None:
         self.submit()
-        while self.progress.flying:
+        while self.more:
             display.update()
             ends = self.engine.ended(timeout=1.0)
             if stop.asked:
                 raise KeyboardInterrupt
             if self.claim.lost:
-                raise ValueError(f"another sweep has taken over {self.plan.path}: this one was not seen alive for long")
+                raise ValueError(f"others have taken over {self.plan.path}: this process was not seen alive for long")
             for end in ends:
                 target, row = self.progress.end(end.path, _result(end))
                 self.handed -= 1
@@ -298,6 +326,7 @@ class _Driver:
             modules=self.modules,
             retries=self.where.retries,
             timeout=self.where.timeout,
+            waits=self.waits,
         )
 
 

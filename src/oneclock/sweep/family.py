@@ -11,7 +11,9 @@ import ctypes
 import os
 import signal
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LINUX = sys.platform == "linux"
@@ -75,6 +77,25 @@ def marked() -> dict[int, str]:
                 if entry.startswith(mark):
                     found[pid] = os.fsdecode(entry[len(mark) :])
     return found
+
+
+@contextmanager
+def outlasting() -> Iterator[list[int]]:
+    """In a run's process: outlast a polite end, which its family gets too and may need time for; what came is listed.
+
+    It is over when the family has ended. In a sweep `--in-process` signals are the driver's.
+    """
+    asked: list[int] = []
+    if MARK not in os.environ:
+        yield asked
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    try:
+        yield asked
+    finally:
+        while asked and family(os.getpid()):
+            time.sleep(0.05)
+        signal.signal(signal.SIGTERM, before)
 
 
 def kill_session(leader: int) -> None:

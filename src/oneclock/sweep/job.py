@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from oneclock.study.claims import Claim, Held, holder, me
+from oneclock.study.claims import Claim, Held, holder, me, under
 from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.sweep import family
@@ -30,7 +30,10 @@ PROBE = 64 * 1024
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `claim` is the sweep's own: the run stops when it is gone. `environment` is where it was placed."""
+    """One run. `claim` is the sweep's own: the run stops when it is gone. `environment` is where it was placed.
+
+    Where another process is at the run, a job that `waits` waits for that one to end; a worker's does not.
+    """
 
     path: str
     target: Target
@@ -41,6 +44,7 @@ class Job:
     modules: tuple[str, ...]
     retries: int = 2
     timeout: float | None = None
+    waits: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -64,7 +68,7 @@ def execute(job: Job) -> Message:
         claim = claimed(path)
     except Held as error:
         return "busy", str(error)
-    with claim:
+    with claim, under(claim):
         result = ended(path)
         return "result", result if result is not None else job.target.execute(path, job.cell)
 

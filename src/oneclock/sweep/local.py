@@ -13,13 +13,17 @@ from queue import Empty, SimpleQueue
 
 from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.process import Server
+from oneclock.sweep.server import GRACE
 from oneclock.sweep.supervise import supervise
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 class Local:
-    """Executes jobs here, `jobs` at a time (default: one per core or GPU); `modules` are those that they import."""
+    """Executes jobs here, `jobs` at a time (default: one per core or GPU); `modules` are those that they import.
+
+    A run that is to end has `grace` seconds from a polite end to a hard one.
+    """
 
     dashboard: str | None = None
 
@@ -29,11 +33,13 @@ class Local:
         gpus_per_run: float = 1.0,
         threads: int = 1,
         modules: tuple[str, ...] = (),
+        grace: float = GRACE,
+        processes: int = 1,
     ) -> None:
         if not hasattr(os, "fork"):
             raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
-        places = _places(jobs, gpus_per_run, threads)
-        self._server = Server(modules, _threads(threads))
+        places = _places(jobs, gpus_per_run, threads, processes)
+        self._server = Server(modules, _threads(threads), grace)
         self._server.open()  # it imports while the sweep is planned
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._ended: SimpleQueue[Ended | Exception | None] = SimpleQueue()
@@ -126,13 +132,13 @@ def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
     return [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
 
 
-def slots(jobs: int | None, gpus_per_run: float, threads: int) -> int:
-    """How many runs this machine takes at a time."""
-    return len(_places(jobs, gpus_per_run, threads))
+def slots(jobs: int | None, gpus_per_run: float, threads: int, processes: int = 1) -> int:
+    """How many runs of so many processes this machine takes at a time."""
+    return len(_places(jobs, gpus_per_run, threads, processes))
 
 
-def _places(jobs: int | None, gpus_per_run: float, threads: int) -> list[dict[str, str]]:
-    return placements(_cores(), _gpus(), jobs, gpus_per_run, threads)
+def _places(jobs: int | None, gpus_per_run: float, threads: int, processes: int) -> list[dict[str, str]]:
+    return placements(_cores() // processes, _gpus(), jobs, gpus_per_run, threads)
 
 
 def _gpus() -> list[str]:

@@ -131,6 +131,11 @@ class Plan:
             if changed and not self.keep_runs:
                 raise ValueError(f"{self.path} holds runs of other settings ({changed}); choose another folder")
 
+    @property
+    def written(self) -> bool:
+        """Whether `study.json` says this very plan."""
+        return not self.keep_runs and self._before() == self.described
+
     def write(self) -> None:
         """Write `study.json` where it is not there yet, or says less; `check` it first."""
         if self.keep_runs:
@@ -141,7 +146,7 @@ class Plan:
     def _start_changed_runs_anew(self) -> None:
         """An unfinished run of other code is neither the one nor the other: it is set aside."""
         for target in self.targets:
-            for cell in self._cells(target):
+            for cell in self.cells(target):
                 folder = self.folder(target, cell)
                 path = self.path / "runs" / folder
                 if folder in self.study.ended or not (path / "run.json").exists():
@@ -184,14 +189,14 @@ class Plan:
     def losses(self, target: Target) -> Losses:
         """The losses of the target's runs that have ended, for the protocol."""
         ended = self.study.ended
-        folders = {cell: self.folder(target, cell) for cell in self._cells(target)}
+        folders = {cell: self.folder(target, cell) for cell in self.cells(target)}
         return {cell: ended[folder].loss for cell, folder in folders.items() if folder in ended}
 
     def rows(self) -> list[Row]:
         """Every run that has started or is next, by target, beta, rate and seed, baselines last."""
         found = []
         for target in self.targets:
-            started = [cell for cell in self._cells(target) if self._started(target, cell)]
+            started = [cell for cell in self.cells(target) if self._started(target, cell)]
             cells = {*started, *self.step(target).runs}
             found += [self.row(target, cell) for cell in sorted(cells, key=_order)]
         return found
@@ -209,7 +214,7 @@ class Plan:
         folder = self.folder(target, cell)
         return folder in self.study.ended or (self.path / "runs" / folder).exists()
 
-    def _cells(self, target: Target) -> list[Cell]:
+    def cells(self, target: Target) -> list[Cell]:
         """Every cell that the protocol may ask for."""
         rates = getattr(self.protocol, "rates", ()) or (None,)
         betas: list[protocols.Beta] = [*self.protocol.betas, *self.protocol.arms]
@@ -234,10 +239,11 @@ def usual_arms(path: Path, targets: Sequence[Target]) -> tuple[tuple[float, floa
 
 def _target(values: dict[str, Any]) -> Target:
     if "experiment" in values:
-        return Named(values["experiment"], values["budget"], tuple(values["settings"]))
+        return Named(values["experiment"], values["budget"], tuple(values["settings"]), values.get("processes", 1))
     if "function" in values:
         return Function(values["name"], values["budget"], values["function"], code=values.get("code") or {})
-    return Command(values["name"], values["budget"], values["command"], values["log"], code=values.get("code") or {})
+    said = {name: values[name] for name in ("name", "budget", "command", "log")}
+    return Command(**said, code=values.get("code") or {}, processes=values.get("processes", 1))
 
 
 def _name(described: dict[str, Any]) -> str:

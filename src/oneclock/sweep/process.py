@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import threading
@@ -68,8 +69,10 @@ class Server:
     allocates and frees at every step would then spend up to half its time on page faults: runs do without.
     """
 
-    def __init__(self, modules: tuple[str, ...], environment: Mapping[str, str] | None = None) -> None:
-        self._modules, self._environment = list(modules), dict(environment or {})
+    def __init__(
+        self, modules: tuple[str, ...], environment: Mapping[str, str] | None = None, grace: float = GRACE
+    ) -> None:
+        self._modules, self._environment, self._grace = list(modules), dict(environment or {}), grace
         self._lock = threading.Lock()
         self._closed, self._ready = False, threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -103,7 +106,10 @@ class Server:
         self._owner, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                command(self._modules), stdin=theirs.fileno(), env=inherited | self._environment, start_new_session=True
+                command(self._modules, self._grace),
+                stdin=theirs.fileno(),
+                env=inherited | self._environment,
+                start_new_session=True,
             )
 
     def start(self, job: Job) -> Process:
@@ -132,7 +138,7 @@ class Server:
             self._process.terminate()
         try:
             if not self._dead(self._process):
-                self._process.wait(3 * GRACE)
+                self._process.wait(self._grace + 2 * GRACE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -141,7 +147,7 @@ class Server:
     def hurry(self) -> None:
         """Have an end that is under way wait for nobody."""
         if self._process is not None:
-            self._process.terminate()
+            self._process.send_signal(signal.SIGUSR2)
 
 
 _SERVERS: dict[tuple[str, ...], Server] = {}

@@ -38,14 +38,19 @@ class Progress:
     def end(self, path: str, result: Result | None) -> tuple[Target, Row]:
         """Take note of a run's end; its target and its row. Without a result it was stopped, and may fly again."""
         target, cell = self.flying.pop(path)
-        if result is not None:
-            self._plan.remember(target, cell, result)
-        row = self._plan.row(target, cell)
-        if result is not None:
-            self._left[target.name] -= 1
-            self._over.append(row)
-            self._pace.add(row)
+        if result is None:
+            return target, self._plan.row(target, cell)
+        row = self.count(target, cell, result)
+        self._left[target.name] -= 1
         return target, row
+
+    def count(self, target: Target, cell: Cell, result: Result) -> Row:
+        """Take note of a run that has ended, here or elsewhere."""
+        self._plan.remember(target, cell, result)
+        row = self._plan.row(target, cell)
+        self._over.append(row)
+        self._pace.add(row)
+        return row
 
     def rows(self) -> list[Row]:
         """Every run that has ended or flies, by experiment, beta, rate and seed; untied pairs last."""

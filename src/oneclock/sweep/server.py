@@ -3,8 +3,9 @@
 `oneclock.sweep.process` starts it and holds the other end of its standard input, a socket over which nothing but the
 ends of further sockets come: one for each run, with its job. No name in any file system leads to it, and no other
 process can reach it. A run lives as long as its socket: when that is closed, the run and all that it started, sessions
-of their own included, get SIGTERM and, after `GRACE` seconds, SIGKILL. So they do when the socket on standard input is
-closed, which is when its owner dies. When this process itself is killed, the kernel kills the runs.
+of their own included, get SIGTERM and, after a grace of seconds, SIGKILL. So they do when the socket on standard input
+is closed, which is when its owner dies, and on SIGTERM, which a batch system sends to every process of a job. SIGUSR2
+has an end that is under way wait for nobody. When this process itself is killed, the kernel kills the runs.
 
 Why not the standard library's forkserver: it listens at a path below TMPDIR (too long a name, and it stops), its runs
 import the caller's `__main__` again, it has one set of modules for the life of its owner, it forks though an import has
@@ -35,37 +36,38 @@ from oneclock.sweep.family import LINUX, MARK, adopt_orphans, die_with_parent, f
 from oneclock.sweep.job import Job, Message, described, execute, told
 
 GRACE = 3.0
-"""Seconds between a polite end and a hard one."""
+"""Seconds between a polite end and a hard one, where nobody chose."""
 
 LOOK = 0.05
 """Seconds between two looks at a family that is ending: only the deaths of our own children are told to us."""
 
 
-def command(modules: list[str]) -> list[str]:
+def command(modules: list[str], grace: float = GRACE) -> list[str]:
     """How a server is started."""
-    return [sys.executable, "-c", f"from oneclock.sweep.server import serve; serve({modules!r})"]
+    return [sys.executable, "-c", f"from oneclock.sweep.server import serve; serve({modules!r}, {grace!r})"]
 
 
-def serve(modules: list[str]) -> NoReturn:
+def serve(modules: list[str], grace: float = GRACE) -> NoReturn:
     """The server's life; its standard input is the socket of its owner."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the owner's to handle
+    for number in (signal.SIGINT, signal.SIGUSR1):  # from a terminal, from a batch system: the owner's to handle
+        signal.signal(number, signal.SIG_IGN)
     gc.disable()  # it would look at what imports make again and again, for a fifth of the time they take
     _import(modules)
     if modules and _threads() > 1:  # a process with threads must not fork: do without the imports
-        os.execv(sys.executable, command([]))
+        os.execv(sys.executable, command([], grace))
     gc.freeze()  # and no run touches, and so copies, the pages of what all share
     owner = socket.socket(fileno=os.dup(0))
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)  # what runs read from standard input
-    _Server(owner).forever()
+    _Server(owner, grace).forever()
 
 
 class _Server:
     """Which run has which connection, and what is on its way to its end."""
 
-    def __init__(self, owner: socket.socket) -> None:
+    def __init__(self, owner: socket.socket, grace: float) -> None:
         adopt_orphans()
-        self.owner, self.closing, self.hurried = owner, False, False
+        self.owner, self.grace, self.closing, self.hurried = owner, grace, False, False
         self.runs: dict[int, Connection] = {}
         self.exits: list[tuple[Connection, int]] = []
         self.doomed: dict[int, float] = {}
@@ -77,7 +79,8 @@ class _Server:
         self.selector.register(self.woken, selectors.EVENT_READ)
         signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, self.hurry)
+        signal.signal(signal.SIGTERM, self.end)
+        signal.signal(signal.SIGUSR2, self.hurry)
 
     def forever(self) -> NoReturn:
         while self.runs or self.exits or not self.closing:
@@ -93,8 +96,12 @@ class _Server:
             self.settle()
         os._exit(0)
 
+    def end(self, *_: object) -> None:
+        """SIGTERM: end everything, politely first."""
+        self.closing = True
+
     def hurry(self, *_: object) -> None:
-        """SIGTERM: end everything, and wait for nobody."""
+        """SIGUSR2: end everything, and wait for nobody."""
         self.closing = self.hurried = True
 
     def request(self) -> None:
@@ -133,7 +140,7 @@ class _Server:
     def leave(self) -> None:
         """What a fork must not keep of the server."""
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         self.selector.close()
         for line in (self.owner, self.woken, self.wake):
@@ -165,7 +172,7 @@ class _Server:
         """Ask processes and all that they started to end; what does not is killed when its time is up."""
         if new := {*roots} - self.doomed.keys():
             for pid in {*new, *family(*new)} - self.doomed.keys():
-                self.doomed[pid] = time.monotonic() + GRACE
+                self.doomed[pid] = time.monotonic() + self.grace
                 send(pid, signal.SIGTERM)
 
     def reap(self) -> bool:
@@ -200,6 +207,7 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
     os.setpgid(0, 0)
     die_with_parent(server)
     adopt_orphans()
+    _end_politely()
     gc.enable()
     if "numpy" in sys.modules:  # an unseeded run must not repeat its siblings' numbers
         sys.modules["numpy"].random.seed()
@@ -215,6 +223,20 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
         with suppress(OSError):
             stream.flush()
     os._exit(0)
+
+
+def _end_politely() -> None:
+    """Have SIGTERM unwind the run, so that it lets go of its claim; what the run forked dies of it as ever."""
+    run = os.getpid()
+
+    def asked(*_: object) -> None:
+        ours = os.getpid() == run
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if ours else signal.SIG_DFL)  # it is said more than once
+        if ours:
+            raise KeyboardInterrupt("asked to end")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, asked)
 
 
 def _told(job: Job) -> Message:

@@ -11,13 +11,15 @@ from oneclock.plain_text import printable
 from oneclock.study.claims import holder
 from oneclock.study.folder import Row
 from oneclock.study.identity import Identity
+from oneclock.study.sharing import workers
 from oneclock.sweep.live import run_in_words, span, table, time_left
 from oneclock.sweep.plan import Plan
+from oneclock.sweep.slurm import in_queue
 
 
 def status(plan: Plan) -> dict[str, Any]:
     """Runs, the best beta and what is left per target, and who works on it: plain data."""
-    owner = holder(plan.path)
+    owner, at_work = holder(plan.path), workers(plan.path)
     rows = plan.rows()
     targets: dict[str, dict[str, Any]] = {}
     for target in plan.targets:
@@ -36,7 +38,9 @@ def status(plan: Plan) -> dict[str, Any]:
     return {
         "study": str(plan.path),
         "sweep": str(owner) if owner else None,
-        "seconds_left": time_left(rows, left, running) if owner else None,
+        "workers": [str(worker) for worker in at_work],
+        "jobs": in_queue(plan.path),
+        "seconds_left": time_left(rows, left, running) if owner or at_work else None,
         "targets": targets,
         "runs": [{**vars(row), "output": _output(plan.path, row)} for row in rows],
     }
@@ -102,5 +106,18 @@ def show(found: dict[str, Any]) -> None:
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))
+    for job in found["jobs"] or ():
+        console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
     left = "" if found["seconds_left"] is None else f", about {span(found['seconds_left'])} left"
-    console.print(f"a sweep is running: {found['sweep']}{left}" if found["sweep"] else "no sweep is running")
+    console.print(f"{_at_work(found)}{left}")
+
+
+def _at_work(found: dict[str, Any]) -> str:
+    """Who works on the study.
+
+    >>> _at_work({"sweep": None, "workers": ["process 7 on a", "process 9 on b"]})
+    '2 worker(s) are running: process 7 on a, process 9 on b'
+    """
+    if found["workers"]:
+        return f"{len(found['workers'])} worker(s) are running: {', '.join(found['workers'])}"
+    return f"a sweep is running: {found['sweep']}" if found["sweep"] else "no sweep is running"

@@ -7,10 +7,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from oneclock.study.claims import HEARTBEAT, STALE, Claim, Held, touch
+from oneclock.study.claims import HEARTBEAT, STALE, Claim, Held, held_by
 from oneclock.study.records import Run
 from oneclock.sweep.job import Ended, Job, Message, claimed, described, ended, kill_left, refusal
 from oneclock.sweep.process import Closed, Server, server_for
+
+_MOMENT = 1.0
+"""Seconds that a sweep has to say that it is ending: a batch system ends it and its runs in the same moment."""
 
 
 def supervise(job: Job, server: Server | None = None) -> Ended:
@@ -22,7 +25,7 @@ def supervise(job: Job, server: Server | None = None) -> Ended:
         kind, value = _attempt(job, server, watch)
         if kind == "result":
             return Ended(job.path, value)
-        if kind == "stopped" or not watch.alive():
+        if kind in ("stopped", "lost") or not watch.alive() or (kind == "busy" and not job.waits):
             return Ended(job.path)
         if kind == "busy":  # a run of an earlier sweep that is still dying, or that still trains elsewhere
             time.sleep(0.2)
@@ -31,6 +34,9 @@ def supervise(job: Job, server: Server | None = None) -> Ended:
             return Ended(job.path, trouble=trouble)
         deaths, seconds = deaths + 1, seconds + time.monotonic() - started
         if kind == "timeout" or deaths > job.retries:
+            time.sleep(_MOMENT)
+            if not watch.alive():
+                return Ended(job.path)
             tries = f" (tried {deaths} times)" if deaths > 1 else ""
             return give_up(job, value + tries, seconds)
 
@@ -63,16 +69,19 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
             if message is not None:
                 kind, value = message
                 if kind == "started":
-                    watch.begin()
+                    watch.begin(value)
                 elif kind == "exit":
                     return told or ("error", _death(value))
                 elif kind == "gone":
                     kill_left(Path(job.path))
                     return "error", "the process that starts runs died"
                 else:
-                    told = message
+                    told = told or message  # why it was asked to end counts for more than that it was
             elif not watch.alive():
                 return "stopped", None
+            elif told is None and watch.lost():
+                told = "lost", None
+                process.end()
             elif told is None and watch.overdue():
                 told = "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
                 process.end()
@@ -81,16 +90,25 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
 
 class _Watch:
     """Sees whether the sweep that wants a run still lives, by its claim, and how long the run takes; keeps the run's
-    own claim alive."""
+    own claim alive, and sees whether it was taken over."""
 
     def __init__(self, job: Job) -> None:
         self._claim, self._path, self._timeout = Path(job.claim), Path(job.path), job.timeout
         self._touched = 0.0
         self._began: float | None = None
+        self._pid = 0
+        self._held: Claim | None = None
         self._seen = self._kept = time.monotonic()
 
-    def begin(self) -> None:
+    def begin(self, pid: int) -> None:
         self._began = time.monotonic()
+        self._pid, self._held = pid, None
+
+    def lost(self) -> bool:
+        """Whether the run's process held its claim and holds it no more."""
+        if self._held is None and self._began is not None:
+            self._held = held_by(self._path, self._pid)
+        return self._held is not None and self._held.lost
 
     def overdue(self) -> bool:
         if self._timeout is None or self._began is None:
@@ -109,8 +127,8 @@ class _Watch:
         return time.monotonic() - self._seen < STALE
 
     def keep(self) -> None:
-        if time.monotonic() - self._kept > HEARTBEAT:
-            touch(self._path)
+        if self._held is not None and time.monotonic() - self._kept > HEARTBEAT:
+            self._held.touch()
             self._kept = time.monotonic()
 
 

@@ -29,6 +29,7 @@ from oneclock.sweep import code as fingerprint
 from oneclock.sweep import commands, source
 from oneclock.sweep.commands import Command
 from oneclock.sweep.protocol import SEEDS, Cell
+from oneclock.sweep.ranks import run_ranks, under_torchrun
 
 
 class Diverged(Exception):
@@ -78,11 +79,13 @@ class Named:
     """An experiment of the project, by name; `budget` in steps replaces its own, `settings` read `name=value`.
 
     `data_dir` says where its data lie here, and is no part of what was asked for: a run records a hash of its data.
+    With several `processes` a run has a batch as many times as large, as under `accelerate launch`.
     """
 
     name: str
     budget: int
     settings: tuple[str, ...] = ()
+    processes: int = 1
     data_dir: str | None = field(default=None, compare=False)
 
     @property
@@ -92,7 +95,8 @@ class Named:
 
     def described(self) -> dict[str, Any]:
         spec = hash_of(self.identity(Cell(0.0, 0)).named)
-        return {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
+        said = {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
+        return said | ({"processes": self.processes} if self.processes > 1 else {})
 
     def identity(self, cell: Cell) -> Identity:
         from oneclock.experiments import recorded
@@ -118,10 +122,14 @@ class Named:
         check_installed(self.experiment())
 
     def execute(self, path: Path, cell: Cell) -> Result:
-        from oneclock.training import train
+        if self.processes > 1:
+            return run_ranks(self, path, cell)
+        from oneclock.training import stop_on_signal, train
 
         folder = None if self.data_dir is None else Path(self.data_dir)
-        return train(self.experiment(cell.rate), cell.beta, cell.seed, path, data_dir=folder, rate=cell.rate)
+        spec = self.experiment(cell.rate)
+        with stop_on_signal() as stop:  # asked to end, it saves where it is and goes on from there next time
+            return train(spec, cell.beta, cell.seed, path, data_dir=folder, rate=cell.rate, stop=stop)
 
     def no_pairs(self) -> str | None:
         """None: an experiment takes untied pairs of betas."""
@@ -149,6 +157,7 @@ class Function:
     code: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     seeds: ClassVar[tuple[int, ...]] = SEEDS
+    processes: ClassVar[int] = 1
 
     def described(self) -> dict[str, Any]:
         return {"function": self.reference, "name": self.name, "budget": self.budget, "code": dict(self.code)}
@@ -216,6 +225,7 @@ def target_from(
     log: str = "{folder}",
     name: str | None = None,
     settings: tuple[str, ...] = (),
+    processes: int = 1,
 ) -> Target:
     """The target a person means: an experiment's name, `module:function`, `file.py:function`, a callable, a command.
 
@@ -225,10 +235,12 @@ def target_from(
     """
     if (target is None) == (command is None):
         raise ValueError("give one target: an experiment, a function (file.py:train), or --command")
+    if processes < 1:
+        raise ValueError(f"processes must be at least 1, got {processes}")
     if isinstance(target, str) and target.endswith(".py"):
         raise ValueError(f"{target} is a file; name its function too: {target}:FUNCTION, or run it with --command")
     if isinstance(target, str) and ":" not in target:
-        return _experiment(target, budget, settings)
+        return replace(_experiment(target, budget, settings), processes=processes)
     if budget is None:
         raise ValueError("give the budget of a run in steps (--budget): a function or a command does not say it")
     if budget < 1:
@@ -237,8 +249,12 @@ def target_from(
         raise ValueError("settings (--set) belong to an experiment of oneclock; a function or a command has its own")
     if command is not None:
         commands.check_places(command)
-        return Command(name or "command", budget, command, log, fingerprint.of_command(command))
+        if processes > 1:
+            under_torchrun(command, processes)  # which refuses what it cannot start
+        return Command(name or "command", budget, command, log, fingerprint.of_command(command), processes)
     assert target is not None
+    if processes > 1:
+        raise ValueError("a function runs in one process: give an experiment or a --command for several (--processes)")
     return _function(target, budget, name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
@@ -45,10 +46,16 @@ def fetch(source: BatchSource, places: Iterable[Any], device: torch.device, work
             pin_memory=device.type == "cuda",
             generator=torch.Generator(),  # or it would draw from the global one
             multiprocessing_context="fork",  # the data stays where it is
+            worker_init_fn=_outlast,
         )
     if device.type == "cpu":
         return iter(batches)
     return ({name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()} for batch in batches)
+
+
+def _outlast(_: int) -> None:
+    """A polite end is the training's to hear: it may need a batch yet before it has saved."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def default_workers(experiment: Experiment, device: torch.device, processes: int) -> int:

@@ -20,6 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
+from oneclock.study.claims import check_held
+
 VERSION = 1
 _NAME = re.compile(r"step-(\d+)-([0-9a-f]{8})\.pt")
 
@@ -42,10 +44,13 @@ def save(run: Path, step: int, state: Mapping[str, Any]) -> None:
     """Write `state` and the random state as the one checkpoint of the run's folder; OSError where there is no room."""
     folder = Path(run) / "checkpoint"
     folder.mkdir(exist_ok=True)
+    for left in folder.glob("new*"):  # by a kill, or by one that is frozen and must not wake to find it
+        left.unlink(missing_ok=True)
     older = list(folder.glob("*.pt"))
-    aside = folder / "new"  # a fixed name: what a kill leaves behind is overwritten next time
+    aside = folder / f"new-{os.getpid()}-{os.urandom(4).hex()}"
     try:
         crc = _write(aside, {"version": VERSION, **state, "random": random_state()})
+        check_held(Path(run))
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
@@ -54,7 +59,7 @@ def save(run: Path, step: int, state: Mapping[str, Any]) -> None:
     _sync_folder(folder)
     for path in older:
         if path != newest:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def load(run: Path) -> dict[str, Any] | None:

@@ -13,7 +13,8 @@ from types import FrameType
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """A function for `train(stop=...)` that says whether SIGINT (Ctrl-C) or SIGTERM has come.
 
-    A second Ctrl-C interrupts at once; the run then goes on from its last checkpoint.
+    A second Ctrl-C interrupts at once; the run then goes on from its last checkpoint. Outside the main thread, which is
+    where Python hears signals, nothing is changed.
     """
     came = threading.Event()
 
@@ -22,7 +23,8 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         came.set()
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, note) for number in heard}
     try:
         yield came.is_set
     finally:

@@ -1,0 +1,44 @@
+"""`oneclock work`: a worker for a study, on any machine that sees its folder; any number of them share the runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oneclock.plain_text import printable
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="The study's folder, as `oneclock sweep` made it.")],
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
+    gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
+    retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
+    time_left: Annotated[
+        float | None, typer.Option(help="Leave within so many seconds; no run starts that could save nothing by then.")
+    ] = None,
+    idle: Annotated[
+        float | None, typer.Option(help="Leave after so many seconds with nothing to take; default: when all is done.")
+    ] = None,
+    grace: Annotated[float, typer.Option(help="Seconds that a run has to save when this worker is to end.")] = 20.0,
+) -> None:
+    """Take runs of a study that nobody is at, until it is done. Start as many workers as you like, where you like.
+
+    SIGTERM, SIGUSR1 and Ctrl-C have the runs save what they can, and give them back: exit code 130. What a worker
+    leaves, another goes on with. In a job of Slurm it leaves before the job's time is up, and has the job queued again.
+    """
+    from oneclock.sweep import Where, slurm
+    from oneclock.sweep.work import IDLE, Shift, work
+
+    where = Where(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
+    left = work(study, where, Shift(slurm.seconds_left() if time_left is None else time_left, idle))
+    if left is not None:
+        print(printable(f"oneclock: left {study} ({left}); another worker goes on with it"), file=sys.stderr)
+        if left not in ("SIGINT", IDLE) and slurm.queue_again():
+            print("oneclock: Slurm has this job in its queue again", file=sys.stderr)
+        raise typer.Exit(130)
+    print(printable(f"{study} is done; `oneclock analyse {study}` says what came of it"))

@@ -1,0 +1,58 @@
+"""What is exported of a run: its name, what it was given, its evaluations and how it ended. Plain values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from oneclock.study.folder import Study
+from oneclock.study.records import Point, Result, Run, runs_of
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A run that has ended. `name` is unique in its experiment; `ended` is when, in seconds since 1970."""
+
+    experiment: str
+    name: str
+    given: dict[str, float]
+    points: tuple[Point, ...]
+    result: Result
+    ended: float
+
+    def time_of(self, step: int) -> float:
+        """About when a step was made: the record knows when the run ended and what it took."""
+        share = min(step / self.result.steps, 1.0) if self.result.steps else 1.0
+        return self.ended - self.result.seconds * (1 - share)
+
+    def losses(self, point: Point) -> dict[str, float]:
+        """The losses of an evaluation by name; one that was not finite is NaN."""
+        named = {"val_loss": point.val_loss, "train_loss": point.train_loss}
+        return {name: loss for name, loss in named.items() if loss is not None}
+
+
+def ended_runs(study: str | Path) -> list[Exported]:
+    """The runs of a study that have ended, compared with their results as they are read."""
+    path = Study.open(study).path
+    found = [_exported(run, result) for run in runs_of(path) if (result := run.result) is not None]
+    if not found:
+        raise ValueError(f"{study} holds no run that has ended; there is nothing to export")
+    return found
+
+
+def _exported(run: Run, result: Result) -> Exported:
+    identity = run.identity
+    betas = dict(zip(("beta1", "beta2"), identity.beta, strict=True)) if isinstance(identity.beta, tuple) else {}
+    given: dict[str, float] = betas or {"beta": float(identity.beta)}  # type: ignore[arg-type]
+    given |= {"seed": identity.seed, "budget": identity.budget}
+    if identity.rate is not None:
+        given["rate"] = identity.rate
+    name = identity.folder.partition("/")[2]
+    ended = next(place for place in (run.path / "result.json", *run.path.parents) if place.exists()).stat().st_mtime
+    return Exported(identity.experiment, name, given, tuple(run.whole()[1].points), result, ended)
+
+
+def is_well(run: Exported) -> bool:
+    """Whether the run counts with a finite loss."""
+    return math.isfinite(run.result.loss)

@@ -1,0 +1,50 @@
+"""Who works on a study: one sweep, which claims its folder, or workers, each with a claim below `workers/`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from oneclock.study.claims import Claim, Held, Owner, holder
+
+WORKERS = "workers"
+
+
+def workers(study: Path) -> list[Owner]:
+    """The live workers of a study."""
+    return [owner for folder in _places(study) if (owner := holder(folder)) is not None]
+
+
+def take_alone(study: Path) -> Claim:
+    """Claim a study's folder, or raise `Held` where a sweep or workers are at work on it."""
+    claim = Claim.take(study)
+    if at_work := workers(study):
+        claim.release()
+        raise Held(f"{study} is being worked on by {len(at_work)} worker(s), one of them {at_work[0]}; wait for them")
+    return claim
+
+
+def join(study: Path) -> Claim:
+    """A worker's claim, beside those of the others, or `Held` where a sweep is at work; those of dead workers go."""
+    for folder in _places(study):
+        if holder(folder) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
+    if (owner := holder(study)) is not None:
+        leave(claim)
+        raise Held(f"{study} is being worked on by {owner}, a sweep; wait for it or stop it, then start workers")
+    return claim
+
+
+def leave(claim: Claim) -> None:
+    """Let go of a worker's claim, its folder included."""
+    claim.release()
+    with suppress(OSError):
+        claim.path.parent.rmdir()
+
+
+def _places(study: Path) -> list[Path]:
+    return sorted((Path(study) / WORKERS).glob("*"))

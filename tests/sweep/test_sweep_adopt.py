@@ -1,0 +1,112 @@
+"""Runs made elsewhere, taken into a plan: nothing that ended is trained twice, and each says where it comes from."""
+
+import csv
+
+import chaos
+import pytest
+
+from oneclock.study.folder import Study
+from oneclock.study.identity import Identity
+from oneclock.study.records import Run
+from oneclock.sweep import Grid, Plan, run_sweep
+from oneclock.sweep.adopt import adopt
+from oneclock.sweep.targets import target_from
+from oneclock.sweep.work import work
+
+BETAS, SEEDS = (0.5, 0.9), (1, 2)
+TARGET = f"{chaos.TARGET}:train"
+
+
+def planned(folder, betas=BETAS, budget=100, name=None):
+    plan = Plan(folder, [target_from(TARGET, budget, name=name)], Grid(betas=betas, seeds=SEEDS))
+    plan.write()
+    return plan
+
+
+def losses(study):
+    return {(row.beta, row.seed): (row.best_loss, row.best_step, row.step) for row in Study.open(study).rows()}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A study of four runs."""
+    folder = tmp_path_factory.mktemp("made") / "made"
+    run_sweep(TARGET, 100, folder, protocol="grid", betas=BETAS, seeds=SEEDS, in_process=True, quiet=True)
+    return folder
+
+
+def test_runs_of_another_study_are_taken_and_the_rest_is_trained(tmp_path, made, monkeypatch):
+    monkeypatch.setenv("COMPLETED", str(tmp_path / "completed"))
+    plan = planned(tmp_path / "s", betas=(*BETAS, 0.99))
+    assert adopt(plan, made) == (4, [])
+    assert adopt(plan, made) == (0, [])
+    assert work(plan.path, quiet=True) is None
+    assert sorted((tmp_path / "completed").read_text().split()) == ["beta-0.99-seed-1", "beta-0.99-seed-2"]
+    assert {cell: row for cell, row in losses(plan.path).items() if cell[0] < 0.99} == losses(made)
+    reasons = {row.beta: row.reason for row in Study.open(plan.path).rows()}
+    assert reasons == {0.5: "adopted from made", 0.9: "adopted from made", 0.99: None}
+    for path in made.glob("runs/*/*/curve.jsonl"):
+        assert (plan.path / path.relative_to(made)).read_bytes() == path.read_bytes()
+
+
+def test_runs_of_other_settings_are_left(tmp_path, made):
+    taken, left = adopt(planned(tmp_path / "s", budget=200), made)
+    assert (taken, len(left)) == (0, 4)
+    assert "budget: 100 -> 200" in left[0]
+
+
+def test_a_long_table_is_taken_at_its_word(tmp_path, made):
+    table = tmp_path / "runs.csv"
+    with open(table, "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["experiment", "beta", "seed", "budget", "step", "val_loss", "train_loss"])
+        for path in sorted(made.glob("runs/*/*")):
+            run = Run.read(path)
+            for point in run.points():
+                row = [run.identity.beta, run.identity.seed, 100, point.step, repr(point.val_loss), point.train_loss]
+                rows.writerow(["mine", *row])
+    plan = planned(tmp_path / "s", name="mine")
+    assert adopt(plan, table) == (4, [])
+    assert losses(plan.path) == losses(made)
+    assert work(plan.path, quiet=True) is None
+    longer = planned(tmp_path / "t", name="mine", budget=200)
+    taken, left = adopt(longer, table)
+    assert (taken, left[0]) == (0, "beta 0.5, seed 1: it ends at step 100, and the plan's runs at 200")
+
+
+def test_a_table_without_curves_is_refused(tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text("experiment,beta,seed,min_val_loss\nmine,0.5,1,2.0\nmine,0.9,1,1.0\n")
+    with pytest.raises(ValueError, match="a run is adopted with its curve"):
+        adopt(planned(tmp_path / "s", name="mine"), table)
+
+
+def test_a_log_is_taken_where_it_says_its_beta(tmp_path):
+    pytest.importorskip("tensorboard")
+    from oneclock.export import export
+
+    identity = Identity("other", 0.9, 2, 100)
+    run = Run.start(tmp_path / "from" / "runs" / identity.folder, identity)
+    for step in (50, 100):
+        run.log(step, val_loss=1 / step)
+    run.finish("finished", 1.0)
+    export(tmp_path / "from", "tensorboard", tmp_path / "events")
+    plan = planned(tmp_path / "s")
+    assert adopt(plan, tmp_path / "events" / "other" / "beta-0.9-seed-2") == (1, [])
+    assert losses(plan.path) == {(0.9, 1): (0.01, 100, 100)}  # a log says no seed: the first that is free
+    silent = tmp_path / "log.csv"
+    silent.write_text("step,val_loss\n50,1.0\n100,0.5\n")
+    with pytest.raises(ValueError, match="does not say the beta"):
+        adopt(plan, silent)
+
+
+def test_the_command_says_what_it_took(tmp_path, made, capsys):
+    from oneclock.cli import main
+
+    line = ["sweep", TARGET, "--budget", "100", "--protocol", "grid", "--betas", "0.5,0.9", "--seeds", "1,2"]
+    with pytest.raises(SystemExit) as ended:
+        main([*line, "--out", str(tmp_path / "s"), "--adopt", str(made), "--in-process", "--no-report"])
+    assert ended.value.code in (0, None)
+    out = capsys.readouterr().out
+    assert f"4 runs were adopted from {made}, 0 left there" in out
+    assert "4 runs have ended; all 4 runs of the grid have ended" in out

@@ -1,0 +1,126 @@
+"""Runs of several processes: started, ended and resumed as one."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import chaos
+import pytest
+from chaos import until
+
+from oneclock.study.folder import Study
+from oneclock.sweep import Grid, Plan
+from oneclock.sweep.targets import target_from
+from oneclock.sweep.work import work
+
+pytest.importorskip("torch")
+
+
+def sweep(study, marked, *more):
+    line = [sys.executable, "-m", "oneclock", "sweep", "--seeds", "1", "--betas", "0.9", "--no-report", "--out", study]
+    return subprocess.Popen(
+        [*line, "--processes", "2", *more], env=marked.environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def ranks(marked, word):
+    """The processes that torchrun has started, of those with the mark."""
+    found = []
+    for pid in marked.processes():
+        with suppress(OSError):
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if word.encode() in line and any(value.startswith(b"LOCAL_RANK=") for value in environment):
+                found.append(pid)
+    return sorted(found)
+
+
+SCRIPT = """
+import os, pathlib, sys, time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+out, rank = pathlib.Path(sys.argv[2]), dist.get_rank()
+state = out / "state.pt"
+step, value = torch.load(state) if state.exists() else (0, torch.zeros(1))
+while step < 12:
+    step += 1
+    mine = torch.full((1,), float(sys.argv[1]) * step * (rank + 1))
+    dist.all_reduce(mine)
+    value = value + mine
+    if rank == 0:
+        print(f"step {step}: val loss {1 / value.item()}", flush=True)
+        torch.save((step, value), out / "new.pt")
+        os.replace(out / "new.pt", state)
+    dist.barrier()
+    time.sleep(0.1)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_one_of_two_processes_of_a_command_dies_and_the_run_is_resumed(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = ["--budget", "12", "--command", f"{sys.executable} {tmp_path}/train.py {{beta}} {{folder}} {{seed}}"]
+    marked = chaos.Marked()
+    struck = sweep(tmp_path / "struck", marked, *command)
+    until(lambda: any(tmp_path.glob("struck/runs/*/*/files/state.pt")), within=120)
+    os.kill(ranks(marked, "train.py")[-1], signal.SIGKILL)
+    _, stderr = struck.communicate(timeout=240)
+    assert struck.returncode == 0, stderr
+    assert marked.gone(within=10)
+    calm = sweep(tmp_path / "calm", chaos.Marked(), *command)
+    calm.communicate(timeout=240)
+    assert chaos.table(tmp_path / "struck") == chaos.table(tmp_path / "calm")
+    assert (Study.open(tmp_path / "struck").header or {})["targets"][0]["processes"] == 2
+
+
+@pytest.mark.slow
+def test_two_processes_of_an_experiment_are_ended_and_one_is_killed_and_the_losses_stay_the_same(
+    tmp_path,
+):
+    pytest.importorskip("sklearn")
+    struck, calm, marked = tmp_path / "struck", tmp_path / "calm", chaos.Marked()
+    for study in (struck, calm):
+        twin = target_from("resnet-digits", 40, settings=("evaluation.every=4",), processes=2)
+        Plan(study, [twin], Grid(betas=(0.9,), seeds=(1,))).write()
+
+    def worker():
+        line = [sys.executable, "-m", "oneclock", "work", struck, "--jobs", "1", "--grace", "60"]
+        return subprocess.Popen(line, env=marked.environment(), text=True, stderr=subprocess.PIPE)
+
+    def evaluations():
+        return sum(len(path.read_text().splitlines()) for path in struck.glob("runs/*/*/curve.jsonl"))
+
+    first = worker()
+    until(lambda: evaluations() > 1, within=240)
+    first.terminate()
+    first.communicate(timeout=120)
+    (saved,) = struck.glob("runs/*/*/checkpoint/*.pt")
+    assert int(saved.name.split("-")[1]) >= 8
+    second, before = worker(), evaluations()
+    until(lambda: evaluations() > before, within=240)
+    os.kill(ranks(marked, "oneclock.sweep.rank")[-1], signal.SIGKILL)
+    _, stderr = second.communicate(timeout=400)
+    assert second.returncode == 0, stderr
+    assert marked.gone(within=10)
+    assert work(calm, quiet=True) is None
+    assert chaos.table(struck) == chaos.table(calm)
+
+
+def test_processes_are_part_of_the_study_and_what_cannot_have_them_is_refused(tmp_path):
+    command = "python train.py {beta} {seed}"
+    two = target_from(None, 10, command, processes=2)
+    Plan(tmp_path / "s", [two], Grid(betas=(0.9,), seeds=(1,))).write()
+    assert Plan.read(tmp_path / "s").targets == [two]
+    with pytest.raises(ValueError, match="processes: 2 -> null"):
+        Plan(tmp_path / "s", [target_from(None, 10, command)], Grid(betas=(0.9,), seeds=(1,))).check()
+    with pytest.raises(ValueError, match="a function runs in one process"):
+        target_from(f"{chaos.TARGET}:train", 10, processes=2)
+    with pytest.raises(ValueError, match="begins with python"):
+        target_from(None, 10, "cd there; python train.py {beta}", processes=2)
+    with pytest.raises(ValueError, match="at least 1"):
+        target_from(None, 10, command, processes=0)

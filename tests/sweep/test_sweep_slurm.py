@@ -1,0 +1,91 @@
+"""Slurm as the place where runs execute, on a real Slurm of this machine; left out where none is installed."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import chaos
+import pytest
+from chaos import slurm_machine, until
+
+from oneclock.study.folder import Study
+from oneclock.sweep import slurm
+
+installed = pytest.mark.skipif(slurm_machine.missing() is not None, reason=slurm_machine.missing() or "")
+BETAS = ["--betas", "0.5,0.9,0.99", "--seeds", "1,2", "--protocol", "grid"]
+
+
+def oneclock(machine, *arguments, **environment):
+    line = [sys.executable, "-m", "oneclock", *map(str, arguments)]
+    return subprocess.run(line, env=machine.environment | environment, capture_output=True, text=True)
+
+
+def lines(study):
+    return sum(len(path.read_text().splitlines()) for path in study.glob("runs/*/*/curve.jsonl"))
+
+
+@pytest.mark.slow
+@installed
+def test_jobs_of_slurm_share_a_study_are_ended_and_go_on(tmp_path):
+    calm, study = tmp_path / "calm", tmp_path / "study"
+    sweep = [f"{chaos.TARGET}:train", "--budget", "200", *BETAS]
+    with slurm_machine.Slurm() as machine:
+        assert oneclock(machine, "sweep", *sweep, "--out", calm, "--in-process").returncode == 0
+        asked = ["--cluster", "slurm", "--array", "2", "--partition", "low", "--time", "1:00:00"]
+        told = oneclock(machine, "sweep", *sweep, "--out", study, *asked, PACE="0.3")
+        assert told.returncode == 0, told.stderr
+        assert "Slurm has it as job 1, 2 worker(s)" in told.stdout
+        until(lambda: len(machine.running()) == 2 and lines(study) > 2)
+        shown = json.loads(oneclock(machine, "status", study, "--json").stdout)
+        assert (len(shown["workers"]), {job["state"] for job in shown["jobs"]}) == (2, {"RUNNING"})
+        machine.ask("scancel", "--signal=USR1", "--batch", "1_1")  # what Slurm does before a job's time is up
+        machine.ask("scontrol", "requeue", "1_2")
+        until(lambda: "Slurm has this job in its queue again" in (study / "slurm/1_1.log").read_text())
+        until(lambda: not machine.running())
+        assert list(study.glob("runs/*/*/claim-*")) == []
+        until(lambda: {state for state, _ in machine.queue().values()} == {"PENDING"})
+        machine.release()
+        until(lambda: not machine.queue(), within=120)
+    assert chaos.table(study) == chaos.table(calm)
+    assert Study.open(study).failed() == []
+
+
+@pytest.mark.slow
+@installed
+def test_a_job_that_someone_cancels_is_not_queued_again(tmp_path):
+    study = tmp_path / "study"
+    with slurm_machine.Slurm() as machine:
+        told = oneclock(
+            machine, "sweep", f"{chaos.TARGET}:train", "--budget", "200", "--out", study, "--cluster", "slurm", PACE="1"
+        )
+        assert told.returncode == 0, told.stderr
+        until(lambda: lines(study))
+        machine.ask("scancel", "1")
+        until(lambda: not machine.queue())
+        assert list(study.glob("runs/*/*/claim-*")) == []
+    assert signal.SIGTERM.name in (study / "slurm/1_1.log").read_text()
+
+
+def test_the_script_asks_for_what_was_asked_for_and_quotes_what_needs_it(tmp_path):
+    jobs = slurm.Jobs(3, 2, "24:00:00", "gpu", "gpu:1", ("--mem=16G",), slurm.worker_options(jobs=2, timeout=None))
+    text = slurm.script(tmp_path / "my study", jobs)
+    assert "--array=1-3 --cpus-per-task=2 --time=24:00:00 --partition=gpu --gres=gpu:1" in text
+    assert "#SBATCH --mem=16G\n" in text
+    assert text.splitlines()[-1].endswith(f"-m oneclock work '{tmp_path}/my study' --jobs 2")
+    with pytest.raises(ValueError, match="array must be at least 1"):
+        slurm.Jobs(array=0)
+
+
+def test_where_there_is_no_slurm_it_says_so(tmp_path, monkeypatch, capsys):
+    from oneclock.cli import main
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    arguments = ["sweep", f"{chaos.TARGET}:train", "--budget", "5", "--out", str(tmp_path / "s"), "--cluster", "slurm"]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "oneclock: there is no sbatch here: submit from a machine of the Slurm cluster\n"
+    )
+    assert not (tmp_path / "s").exists()

@@ -1,0 +1,292 @@
+"""Workers that share one study: no driver, any number of them, ended, frozen and woken; no run has two writers."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import chaos
+import pytest
+from chaos import until
+
+from oneclock.study import claims
+from oneclock.study.folder import Study
+from oneclock.study.identity import Identity
+from oneclock.study.records import Run
+from oneclock.study.sharing import take_alone, workers
+from oneclock.sweep import Grid, Paper, Plan, Where
+from oneclock.sweep.targets import target_from
+from oneclock.sweep.work import work
+from oneclock.training import checkpoint
+
+SMALL = {"betas": (0.5, 0.9, 0.99), "seeds": (1, 2)}
+
+
+def planned(folder, protocol=None, budget=200, target=f"{chaos.TARGET}:train"):
+    """A study that is asked for, and that nobody works on yet."""
+    Plan(folder, [target_from(target, budget)], protocol or Grid(**SMALL)).write()
+    return folder
+
+
+def worker(study, marked, *more, within=(), **environment):
+    line = [*within, sys.executable, "-m", "oneclock", "work", study, "--jobs", "1", *more]
+    return subprocess.Popen(
+        line, env=marked.environment(**environment), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def lines(study):
+    return sum(len(path.read_text().splitlines()) for path in study.glob("runs/*/*/curve.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    study = planned(tmp_path_factory.mktemp("calm") / "study")
+    assert work(study, quiet=True) is None
+    return chaos.table(study)
+
+
+def test_two_workers_share_a_study_and_its_second_stage(tmp_path):
+    paper = Paper(betas=(0.5, 0.9, 0.99), seeds=(1, 2))
+    study, alone, done = tmp_path / "s", tmp_path / "alone", tmp_path / "completed"
+    planned(alone, paper)
+    asked = ["--protocol", "paper", "--betas", "0.5,0.9,0.99", "--seeds", "1,2"]
+    line = [*chaos.command(study, *asked), "--plan-only"]
+    planning = subprocess.run(line, check=True, capture_output=True, text=True).stdout
+    assert f"`oneclock work {study}` takes runs of it" in planning
+    assert not (study / "runs").exists()
+    marked = chaos.Marked()
+    two = [worker(study, marked, PACE="0.05", COMPLETED=str(done)) for _ in range(2)]
+    told = [one.communicate(timeout=120) for one in two]
+    assert [one.returncode for one in two] == [0, 0], told
+    assert all("finished" in out for out, _ in told)
+    assert work(alone, quiet=True) is None
+    assert chaos.table(study) == chaos.table(alone)
+    names = done.read_text().split()
+    assert len(names) == len(set(names)) == 6
+    assert marked.gone(within=5)
+    assert not any((study / "workers").iterdir())
+
+
+def test_a_worker_that_is_asked_to_end_gives_its_runs_back(tmp_path, calm):
+    study, marked = planned(tmp_path / "s"), chaos.Marked()
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        before = lines(study)
+        one = worker(study, marked, PACE="0.1")
+        until(lambda before=before: lines(study) > before + 2)
+        one.send_signal(number)
+        _, stderr = one.communicate(timeout=60)
+        assert one.returncode == 130
+        assert stderr == f"oneclock: left {study} ({number.name}); another worker goes on with it\n"
+        assert marked.gone(within=5)
+        assert list(study.glob("runs/*/*/claim-*")) == []
+    assert work(study, quiet=True) is None
+    assert chaos.table(study) == calm
+
+
+def test_an_experiment_saves_where_it_is_when_its_worker_is_asked_to_end(tmp_path):
+    pytest.importorskip("sklearn")
+    settings = ("evaluation.every=5",)
+    for name in ("s", "alone"):
+        target = target_from("resnet-digits", 60, settings=settings)
+        Plan(tmp_path / name, [target], Grid(betas=(0.9,), seeds=(1,))).write()
+    study, marked = tmp_path / "s", chaos.Marked()
+    one = worker(study, marked)
+    until(lambda: lines(study) > 1, within=120)
+    one.send_signal(signal.SIGTERM)
+    one.communicate(timeout=60)
+    (saved,) = study.glob("runs/*/*/checkpoint/*.pt")
+    assert int(saved.name.split("-")[1]) >= 10
+    assert list(study.glob("runs/*/*/claim-*")) == []
+    for name in ("s", "alone"):
+        assert work(tmp_path / name, Where(in_process=True), quiet=True) is None
+    assert chaos.table(study) == chaos.table(tmp_path / "alone")
+
+
+def test_a_command_that_ends_well_because_it_was_asked_to_is_not_finished(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+        "out = pathlib.Path(sys.argv[1]); log = out / 'log.csv'; log.write_text('step,val_loss\\n10,1.5\\n')\n"
+        "while not (out / 'go').exists(): time.sleep(0.05)\n"
+        "log.write_text('step,val_loss\\n10,1.5\\n20,1.25\\n')\n"
+    )
+    command = f"{sys.executable} {script} {{folder}} {{beta}} {{seed}}"
+    Plan(tmp_path / "s", [target_from(None, 20, command)], Grid(betas=(0.9,), seeds=(1,))).write()
+    marked, files = chaos.Marked(), tmp_path / "s/runs/command/beta-0.9-seed-1/files"
+    one = worker(tmp_path / "s", marked)
+    until((files / "log.csv").exists)
+    one.terminate()
+    one.communicate(timeout=60)
+    assert one.returncode == 130
+    assert not (files.parent / "result.json").exists()
+    (files / "go").touch()
+    assert work(tmp_path / "s", quiet=True) is None
+    assert [row.best_loss for row in Study.open(tmp_path / "s").rows()] == [1.25]
+
+
+def test_a_worker_leaves_in_time_and_starts_no_run_that_could_save_nothing(tmp_path):
+    study = planned(tmp_path / "s")
+    plan = Plan.read(study)
+    (target,) = plan.targets
+    first = plan.step(target).runs[0]
+    run = Run.start(plan.place(target, first), target.identity(first))
+    for step in (100, 200):
+        run.log(step, val_loss=1.0)
+    run.finish("finished", seconds=2000.0)
+    marked = chaos.Marked()
+    late = worker(study, marked, "--time-left", "900", "--grace", "1")
+    _, stderr = late.communicate(timeout=60)
+    assert (late.returncode, "its time is too short for another run" in stderr) == (130, True)
+    assert len(list(study.glob("runs/*/*"))) == 1
+    short = worker(planned(tmp_path / "t"), marked, "--time-left", "4", "--grace", "1", PACE="1")
+    _, stderr = short.communicate(timeout=60)
+    assert (short.returncode, "its time is up" in stderr) == (130, True)
+    assert Study.open(tmp_path / "t").failed() == []
+
+
+def test_a_sweep_and_workers_keep_apart(tmp_path):
+    study, marked = planned(tmp_path / "s"), chaos.Marked()
+    one = worker(study, marked, PACE="0.5")
+    until(lambda: lines(study))
+    again = [sys.executable, "-m", "oneclock", "sweep", "--out", study]
+    refused = subprocess.run(again, capture_output=True, text=True)
+    assert (refused.returncode, "is being worked on by 1 worker(s)" in refused.stderr) == (2, True)
+    told = subprocess.run([*again[:3], "status", study, "--json"], capture_output=True, text=True, check=True)
+    assert [str(one.pid) in who for who in json.loads(told.stdout)["workers"]] == [True]
+    one.terminate()
+    one.communicate(timeout=60)
+    with take_alone(study), pytest.raises(claims.Held, match="a sweep"):
+        work(study, quiet=True)
+    assert workers(study) == []
+
+
+def test_a_record_that_is_torn_is_set_aside_by_whoever_meets_it(tmp_path, calm):
+    study = planned(tmp_path / "s")
+    assert work(study, quiet=True) is None
+    (study / "runs/sweep_target.train/beta-0.9-seed-1/result.json").write_text("{")
+    (study / "runs/sweep_target.train/beta-0.5-seed-1/run.json").unlink()
+    assert work(study, quiet=True) is None
+    assert chaos.table(study) == calm
+    assert len(list((study / "torn").glob("*/*"))) == 2
+
+
+def test_a_writer_that_has_lost_its_claim_writes_nothing(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    run = Run.start(folder, Identity("a", 0.9, 1, 10))
+    with claims.Claim.take(folder) as claim, claims.under(claim):
+        run.log(1, val_loss=1.0)
+        checkpoint.save(folder, 1, {})
+        others = {"host": "elsewhere", "pid": 1, "born": "0"}
+        claim.path.write_text(json.dumps(others))  # its number was given anew: by its name alone it would seem held
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for write in (
+            lambda: run.log(2, val_loss=1.0),
+            lambda: run.rewind(0),
+            lambda: run.finish("finished", 1.0),
+            lambda: checkpoint.save(folder, 2, {}),
+        ):
+            for folders in ({folder: claim}, {}):  # this process's own claim, and that of who started it
+                monkeypatch.setattr(claims.Claim, "held", folders)
+                with pytest.raises(claims.Held, match="taken over"):
+                    write()
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    run.log(2, val_loss=1.0)  # nobody's claim: a run that is trained by hand
+
+
+APART = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""A machine of its own, as far as claims can tell: no process outside is seen."""
+
+alone = pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*APART, "true"], capture_output=True).returncode != 0,
+    reason="this system makes no process namespaces for its users",
+)
+
+
+def tree(pid):
+    """A process and all that descends from it."""
+    found = [pid]
+    for one in found:
+        for task in Path(f"/proc/{one}/task").glob("*/children"):
+            found += map(int, task.read_text().split())
+    return found
+
+
+@alone
+def test_a_frozen_worker_that_wakes_has_lost_its_run_and_writes_nothing(tmp_path, calm):
+    study, marked, done = planned(tmp_path / "s"), chaos.Marked(), tmp_path / "completed"
+    settings = {"ONECLOCK_STALE": "3", "PACE": "0.3", "COMPLETED": str(done)}
+    frozen = worker(study, marked, within=APART, **settings)
+    until(lambda: lines(study) > 1)
+    (taken,) = {path.parent for path in study.glob("runs/*/*/curve.jsonl")}
+    asleep = tree(frozen.pid)
+    for pid in asleep:
+        os.kill(pid, signal.SIGSTOP)
+    other = worker(study, marked, within=APART, **settings)
+    until((taken / "result.json").exists, within=120)
+    ended = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in taken.glob("*.json*")}
+    for pid in asleep:
+        os.kill(pid, signal.SIGCONT)
+    for one in (frozen, other):
+        one.communicate(timeout=120)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in taken.glob("*.json*")} == ended
+    assert chaos.table(study) == calm
+    names = done.read_text().split()
+    assert len(names) == len(set(names)) == 6
+
+
+@pytest.mark.slow
+@alone
+def test_workers_killed_ended_and_frozen_at_random_leave_the_table_of_one_that_was_left_alone(tmp_path):
+    calm, study, done = planned(tmp_path / "calm", Paper()), planned(tmp_path / "s", Paper()), tmp_path / "completed"
+    assert work(calm, quiet=True) is None
+    dice, marked, known = random.Random(7), chaos.Marked(), {}
+    settings = {"ONECLOCK_STALE": "3", "PACE": "0.3", "COMPLETED": str(done)}
+
+    def begun():
+        return worker(study, marked, "--retries", "20", within=APART, **settings)
+
+    team, frozen = [begun() for _ in range(3)], []
+    for strike in ["freeze", "kill", "end", "freeze", *dice.choices(["freeze", "kill", "end"], k=16)]:
+        time.sleep(dice.uniform(1, 5))
+        known = results_kept(study, known)
+        one = team.pop(dice.randrange(len(team)))
+        for pid in reversed(tree(one.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, {"freeze": signal.SIGSTOP, "kill": signal.SIGKILL, "end": signal.SIGTERM}[strike])
+        if strike == "freeze":
+            frozen.append((time.monotonic(), tree(one.pid), one))
+        else:
+            one.communicate(timeout=60)
+        team.append(begun())
+        for since, pids, sleeper in [sleeper for sleeper in frozen if time.monotonic() - sleeper[0] > 8]:
+            frozen.remove((since, pids, sleeper))
+            wake(pids)
+            team.append(sleeper)
+    for _, pids, sleeper in frozen:
+        wake(pids)
+        team.append(sleeper)
+    for one in team:
+        one.communicate(timeout=300)
+    assert results_kept(study, known) == {path: path.read_bytes() for path in study.glob("runs/*/*/result.json")}
+    assert chaos.table(study) == chaos.table(calm)
+    names = done.read_text().split()
+    assert len(names) == len(set(names)) == 23
+
+
+def results_kept(study, known):
+    """The results by now, those that were known as they were then."""
+    return {path: path.read_bytes() for path in study.glob("runs/*/*/result.json")} | known
+
+
+def wake(pids):
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
