@@ -171,5 +171,7 @@ def test_nothing_is_written_outside_of_the_study(packed, tmp_path, line):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study"]
 
 
-def test_a_log_can_be_a_packed_study(packed):
-    assert len(read_log(packed).curves) == 3
+def test_a_log_can_be_a_packed_study_and_a_log_of_others_may_be_called_so(packed, tmp_path):
+    assert len(read_log(packed).curves) == len(read_log(packed / PACKED).curves) == 3
+    (tmp_path / PACKED).write_text("".join(f'{{"step": {step}, "val_loss": {9 - step}}}\n' for step in range(1, 6)))
+    assert read_log(tmp_path / PACKED).curves[0].steps == (1, 2, 3, 4, 5)

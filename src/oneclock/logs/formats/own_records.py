@@ -6,7 +6,7 @@ from pathlib import Path
 
 from oneclock import guards
 from oneclock.logs.source import Contents, Found, Wanted
-from oneclock.study.files import read_json
+from oneclock.study.files import read_json, unsealed
 from oneclock.study.places import PACKED
 from oneclock.study.records import Run, runs_of
 
@@ -17,7 +17,7 @@ _HEADERS = ("run.json", "*/run.json", "runs/*/*/run.json")  # of a run, an exper
 
 def sniff(path: Path) -> bool:
     folder = path.parent if path.name in _FILES else path
-    return (folder / PACKED).is_file() or any(
+    return _is_packed(folder / PACKED) or any(
         _is_record(header) for pattern in _HEADERS for header in folder.glob(pattern)
     )
 
@@ -41,7 +41,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 def _runs(folder: Path) -> list[Run]:
     headers = next(found for pattern in _HEADERS if (found := sorted(folder.glob(pattern))) or pattern == _HEADERS[-1])
-    packed = (folder / PACKED).is_file()
+    packed = _is_packed(folder / PACKED)
     runs = list(runs_of(folder)) if packed else [Run.read(header.parent) for header in headers]
     experiments = sorted({run.identity.experiment for run in runs})
     if len(experiments) > 1:
@@ -49,6 +49,17 @@ def _runs(folder: Path) -> list[Run]:
         listed = ", ".join(experiments)
         raise ValueError(f"{folder} holds the experiments {listed}; {way}name the folder of one, in runs/")
     return runs
+
+
+def _is_packed(path: Path) -> bool:
+    """Whether it is the file of a packed study: others may call a file of theirs so."""
+    if not path.is_file():
+        return False
+    try:
+        with open(path, "rb") as file:
+            return "runs" in unsealed(file.readline(guards.LONGEST_LINE), path)
+    except ValueError:
+        return False
 
 
 def _is_record(path: Path) -> bool:
