@@ -115,7 +115,7 @@ class Restarted:
         return wrong
 
     def leftovers(self) -> list[Path]:
-        """Files half written, claims, and locks of the user's repository; a run's own claim may be of one killed there."""
+        """Files half written, locks of the user's repository, and claims, but for a run's own of one killed there."""
         claims = [path for path in self.study.glob("**/claim-*") if path.parent == self.study or holder(path.parent)]
         return [*self.study.glob("**/.*"), *claims, *self.folder.glob(".git/*.lock")]
 
