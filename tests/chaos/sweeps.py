@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from oneclock.study.claims import holder
 from oneclock.study.folder import Study
 from oneclock.sweep import Plan
 
@@ -114,10 +115,9 @@ class Restarted:
         return wrong
 
     def leftovers(self) -> list[Path]:
-        """Claims, files half written, and locks of the user's repository."""
-        return [path for name in ("**/.*", "**/claim-*") for path in self.study.glob(name)] + [
-            *self.folder.glob(".git/*.lock")
-        ]
+        """Files half written, locks of the user's repository, and claims, but for a run's own of one killed there."""
+        claims = [path for path in self.study.glob("**/claim-*") if path.parent == self.study or holder(path.parent)]
+        return [*self.study.glob("**/.*"), *claims, *self.folder.glob(".git/*.lock")]
 
     def close(self) -> list[str]:
         """Sweep what is under way to its end, undisturbed."""
