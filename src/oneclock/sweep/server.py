@@ -26,8 +26,8 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
@@ -207,14 +207,14 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
     os.setpgid(0, 0)
     die_with_parent(server)
     adopt_orphans()
-    _end_politely()
     gc.enable()
     if "numpy" in sys.modules:  # an unseeded run must not repeat its siblings' numbers
         sys.modules["numpy"].random.seed()
     try:
-        job = pickle.loads(request)
-        _settle(job)
-        message = _told(job)
+        with _unwinding():
+            job = pickle.loads(request)
+            _settle(job)
+            message = _told(job)
     except BaseException as error:
         message = told(error)
     with suppress(OSError):
@@ -225,7 +225,8 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
     os._exit(0)
 
 
-def _end_politely() -> None:
+@contextmanager
+def _unwinding() -> Iterator[None]:
     """Have SIGTERM unwind the run, so that it lets go of its claim; what the run forked dies of it as ever."""
     run = os.getpid()
 
@@ -237,6 +238,10 @@ def _end_politely() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, asked)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _told(job: Job) -> Message:
