@@ -151,11 +151,7 @@ def _sweeps_of_records(path: Path) -> Sweeps:
         else:
             runs.append((*_head(identity), result.status))
             curves.append(_evaluations(run))
-    missing += [
-        f"{name}: its runs were trained on {len(known)} different sets of data, as their records say"
-        for name, hashes in data.items()
-        if len(known := hashes - {""}) > 1
-    ]
+    missing += _different_data(data)
     if not runs:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
@@ -166,6 +162,16 @@ def _sweeps_of_records(path: Path) -> Sweeps:
     }
     columns |= dict(zip(_EVALUATION, np.concatenate(curves).T, strict=True))
     return sweeps_of(columns, tuple(missing))
+
+
+def _different_data(hashes: Mapping[str, set[str]]) -> list[str]:
+    """A sentence for each experiment whose records have more than one hash of data; an empty one is unknown."""
+    counts = {name: len(known - {""}) for name, known in hashes.items()}
+    return [
+        f"{name}: its runs were trained on {count} different sets of data, as their records say"
+        for name, count in counts.items()
+        if count > 1
+    ]
 
 
 def _head(identity: Identity) -> tuple[Any, ...]:
