@@ -11,7 +11,7 @@ from pathlib import Path
 from scipy import stats
 
 from oneclock.report import palette, plot
-from oneclock.report.chart import Chart, Figure, Line, Trace, named_axis, number_axis
+from oneclock.report.chart import Axis, Chart, Figure, Line, Trace, number_axis
 
 DOCS = Path(__file__).parents[1] / "docs"
 NAMES = {
@@ -38,6 +38,7 @@ def trace(task: str, betas: list[float], losses: dict, place: int) -> Trace:
         f"c{place}",
         "solid",
         ("circle", "square", "triangle")[place],
+        group=NAMES[task],
         low=tuple(middle - half for middle, half in zip(middles, halves, strict=True)),
         high=tuple(middle + half for middle, half in zip(middles, halves, strict=True)),
     )
@@ -50,8 +51,8 @@ def main() -> None:
     tasks = [task for task in NAMES if any(line["task"] == task for line in lines)]
     chart = Chart(
         title="",
-        x=named_axis("beta", [f"{beta:.3g}" for beta in betas]),
-        y=number_axis("loss with 3 bytes of state above that with 8, %", -4, 4),
+        x=Axis("beta", -0.3, len(betas) - 0.5, tuple((place, f"{beta:.3g}") for place, beta in enumerate(betas))),
+        y=number_axis("loss with 3 bytes above that with 8, %", -4, 6.5),
         series=tuple(trace(task, betas, losses, place) for place, task in enumerate(tasks)),
         lines=(Line(0, "y", palette.QUIET, "the same loss", "dotted"),),
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from oneclock.analysis.risk import NEAR
 from oneclock.analysis.values import Analysis, TimeRow
 from oneclock.report import palette
-from oneclock.report.chart import Axis, Chart, Figure, Line, Trace, named_axis, number_axis, padded
+from oneclock.report.chart import Axis, Chart, Figure, Line, Marker, Trace, named_axis, number_axis, padded
 from oneclock.report.rules import DOTS, SPLITS, gap_axis, gap_marks, gap_place, rule_label
 
 
@@ -80,24 +80,32 @@ def _time_axis(ratios: Sequence[float]) -> Axis:
 
 def _dots(analysis: Analysis, rows: Sequence[TimeRow], never: float) -> Iterator[Trace]:
     for split, color, marker in DOTS:
-        for there in (True, False):
-            found = [
-                (ratio if there else never, place, f"{row.name} on {result.name}: {_words(ratio, there)}")
-                for place, row in enumerate(rows)
-                for result, ratio, reached in zip(analysis.experiments, row.ratios, row.reached, strict=True)
-                if result.split == split and ratio is not None and reached == there
-            ]
-            name = f"{SPLITS[split]} experiment" if there else "never there"
-            yield Trace(
-                name=name,
-                x=tuple(ratio for ratio, _, _ in found),
-                y=tuple(float(place) for _, place, _ in found),
-                color=color if there else palette.QUIET,
-                dash="none",
-                marker=marker if there else "cross",
-                texts=tuple(words for _, _, words in found),
-                group=name,
-            )
+        yield _marked(_times(analysis, rows, split, True), f"{SPLITS[split]} experiment", color, marker)
+        lost = [(never, place, words) for _, place, words in _times(analysis, rows, split, False)]
+        yield _marked(lost, "never there", palette.QUIET, "cross")
+
+
+def _times(analysis: Analysis, rows: Sequence[TimeRow], split: str, there: bool) -> list[tuple[float, int, str]]:
+    """Ratio, place of the rule and words of each experiment that reaches its target, or of each that does not."""
+    return [
+        (ratio, place, f"{row.name} on {result.name}: {_words(ratio, there)}")
+        for place, row in enumerate(rows)
+        for result, ratio, reached in zip(analysis.experiments, row.ratios, row.reached, strict=True)
+        if result.split == split and ratio is not None and reached == there
+    ]
+
+
+def _marked(found: Sequence[tuple[float, int, str]], name: str, color: str, marker: Marker) -> Trace:
+    return Trace(
+        name=name,
+        x=tuple(ratio for ratio, _, _ in found),
+        y=tuple(float(place) for _, place, _ in found),
+        color=color,
+        dash="none",
+        marker=marker,
+        texts=tuple(words for _, _, words in found),
+        group=name,
+    )
 
 
 def _means(rows: Sequence[TimeRow]) -> Iterator[Trace]:

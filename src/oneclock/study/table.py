@@ -177,17 +177,23 @@ def _sweeps_of_records(path: Path) -> Sweeps:
         else:
             rows.append((*_head(identity), result.status))
             measured.append(_measured(known))
-    missing += [
-        f"{name}: its runs were trained on {len(hashes - {''})} different sets of data, as their records say"
-        for name, hashes in data.items()
-        if len(hashes - {""}) > 1
-    ]
+    missing += _different_data(data)
     if not rows:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
     columns = dict(zip(_RUN, zip(*rows, strict=True), strict=True))
     ran_on = tuple((json.loads(text), count) for text, count in environments.most_common() if text != "{}")
     return replace(sweeps_of(columns, tuple(missing), measured), states=states, environments=ran_on)
+
+
+def _different_data(hashes: Mapping[str, set[str]]) -> list[str]:
+    """A sentence for each experiment whose records have more than one hash of data; an empty one is unknown."""
+    counts = {name: len(known - {""}) for name, known in hashes.items()}
+    return [
+        f"{name}: its runs were trained on {count} different sets of data, as their records say"
+        for name, count in counts.items()
+        if count > 1
+    ]
 
 
 def _head(identity: Identity) -> tuple[Any, ...]:
