@@ -97,7 +97,8 @@ def test_a_server_killed_whenever_it_starts_fails_its_run_in_one_line(tmp_path):
                 os.kill(pid, signal.SIGKILL)
     _, stderr = process.communicate()
     assert process.returncode == 1
-    assert stderr.startswith("no answer yet: ") and stderr.count("\n") == 1
+    assert stderr.startswith("no answer yet: ")
+    assert stderr.count("\n") == 1
     (row,) = Study.open(tmp_path / "s").rows()
     assert row.state == "failed"
     assert row.reason.endswith("(tried 2 times)")
