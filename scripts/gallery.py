@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.paper.subject import published
-from oneclock.report import claims, folder, plot, rules, sweeps
+from oneclock.report import folder, introduction, plot, rules, sweeps
 from oneclock.report.subject import Subject, subject_of
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +27,7 @@ def draw(subject: Subject, prefix: str) -> None:
         *sweeps.sweep_figures(subject.analysis),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
-        *claims.claim_figures(subject.analysis),
+        *introduction.introduction_figures(subject.analysis),
     ]
     for figure in figures:
         if f"images/{prefix}-{figure.name}.svg" in pages:

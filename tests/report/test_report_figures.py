@@ -11,7 +11,7 @@ from report_studies import SCRIPT
 from oneclock.analysis import analyse
 from oneclock.paper.published import losses_study
 from oneclock.paper.subject import published
-from oneclock.report import claims, plot, rules, sweeps
+from oneclock.report import introduction, plot, rules, sweeps
 from oneclock.report.chart import Figure, memory_place
 from oneclock.report.palette import colours
 from oneclock.report.subject import Subject
@@ -22,7 +22,7 @@ def all_figures(subject: Subject) -> list[Figure]:
         *sweeps.sweep_figures(subject.analysis),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
-        *claims.claim_figures(subject.analysis),
+        *introduction.introduction_figures(subject.analysis),
     ]
 
 

@@ -16,8 +16,8 @@ from oneclock.analysis import robustness as stress
 from oneclock.analysis import verdict
 from oneclock.analysis.arena import Ground, best_fixed, compare, swept
 from oneclock.analysis.bootstrap import DRAWS, resample
-from oneclock.analysis.claims import claims_of
 from oneclock.analysis.horizons import budget_of, horizons_of
+from oneclock.analysis.introduction import introduction_of
 from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
 from oneclock.analysis.sources import read
@@ -96,7 +96,7 @@ def analyse(
         calibration=calibration,
         robustness=robustness,
         arena=arena,
-        claims=claims_of(sweeps, experiments, ground, more_than_one_beta, seed),
+        introduction=introduction_of(sweeps, experiments, ground, more_than_one_beta, seed),
         series=series_of(study.sweeps, horizons, seed=seed),
         missing=(
             *study.missing,

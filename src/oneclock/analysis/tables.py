@@ -76,14 +76,14 @@ def rules_side_by_side(analysis: Analysis) -> Table:
 
 def train_robustness(analysis: Analysis) -> Table:
     """The same on the training loss, where it was recorded; no rows where it was not."""
-    rules = [(rule.name, rule) for rule in analysis.claims.train]
+    rules = [(rule.name, rule) for rule in analysis.introduction.train]
     return _risk_table("train-robustness", "Train robustness: relative gaps on the training loss", rules)
 
 
 def time_to_target(analysis: Analysis) -> Table:
     """Steps to 1.01 times the best validation loss over the oracle's own, by rule; no rows without curves."""
     rows: list[tuple[Cell, ...]] = []
-    for row in analysis.claims.times:
+    for row in analysis.introduction.times:
         cells = [_time(getattr(row, split), name) for split in _GROUPS for name in _FIGURES]
         rows.append((row.name, *cells, None if row.all is None else f"{row.all.reached}/{row.all.answered}"))
     columns = _risk_columns("Method", "Reached")

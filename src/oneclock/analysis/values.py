@@ -386,7 +386,7 @@ class TimeRow:
 
 
 @dataclass(frozen=True)
-class Claims:
+class Introduction:
     """What the paper's introduction claims without a table, for the rules that are more than one swept beta.
 
     `train` has gaps on the training loss in place of those on the validation loss, where it was recorded; `times` are
@@ -409,6 +409,6 @@ class Analysis:
     calibration: Calibration
     robustness: Robustness
     arena: tuple[RuleRow, ...]
-    claims: Claims
+    introduction: Introduction
     series: tuple[Series, ...]
     missing: tuple[str, ...]

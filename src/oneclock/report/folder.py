@@ -25,7 +25,7 @@ from oneclock.horizon import Curve
 from oneclock.plain_text import plain_cell, without_places
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
-from oneclock.report.claims import claim_figures
+from oneclock.report.introduction import introduction_figures
 from oneclock.report.page import page, waiting_page
 from oneclock.report.rules import rule_figures
 from oneclock.report.subject import Subject, subject_of
@@ -77,7 +77,7 @@ def write(
         *sweep_figures(analysis),
         *surface_figures(analysis),
         *rule_figures(analysis),
-        *claim_figures(analysis),
+        *introduction_figures(analysis),
     ]
     curves = list(curve_figures(subject.study, analysis))
     out.mkdir(parents=True, exist_ok=True)

@@ -13,17 +13,17 @@ import numpy as np
 from oneclock.analysis.arena import Ground
 from oneclock.analysis.bootstrap import resample
 from oneclock.analysis.risk import central, figures
-from oneclock.analysis.values import Claims, Estimate, ExperimentResult, RuleRow, TimeRisk, TimeRow
+from oneclock.analysis.values import Estimate, ExperimentResult, Introduction, RuleRow, TimeRisk, TimeRow
 from oneclock.study.best import Interval
 from oneclock.study.losses import losses_of
 from oneclock.study.sweeps import Sweep
 
 
-def claims_of(
+def introduction_of(
     sweeps: Sequence[Sweep], experiments: Sequence[ExperimentResult], ground: Ground, rows: Sequence[RuleRow], seed: int
-) -> Claims:
+) -> Introduction:
     """Both claims for these rules, on the experiments that have what they need."""
-    return Claims(_train(sweeps, ground, rows, seed), _times(experiments, ground, rows))
+    return Introduction(_train(sweeps, ground, rows, seed), _times(experiments, ground, rows))
 
 
 def _train(sweeps: Sequence[Sweep], ground: Ground, rows: Sequence[RuleRow], seed: int) -> tuple[RuleRow, ...]:

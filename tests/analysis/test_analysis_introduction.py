@@ -5,7 +5,7 @@ import pytest
 from oneclock.analysis import analyse, as_json
 from oneclock.analysis.tables import time_to_target, train_robustness
 from oneclock.paper.published import losses_study
-from oneclock.report.claims import claim_figures
+from oneclock.report.introduction import introduction_figures
 from oneclock.rule import Fixed
 
 # experiment -> beta -> (step, val_loss, train_loss) ..; budgets of 10,000, so that the refresh rule picks 0.9.
@@ -45,7 +45,9 @@ def named(found, name):
 
 
 def test_train_gaps_are_those_of_the_picked_beta(analysis):
-    refresh, fixed = (named(analysis.claims.train, name) for name in ("Refresh R0=1000", "Fixed beta=0.99, given"))
+    refresh, fixed = (
+        named(analysis.introduction.train, name) for name in ("Refresh R0=1000", "Fixed beta=0.99, given")
+    )
     assert refresh.betas == (0.9, 0.9, 0.9)
     assert refresh.gaps == pytest.approx((0.0, 0.2, 0.0))
     assert fixed.gaps == pytest.approx((0.2, 0.0, 0.4))
@@ -56,7 +58,9 @@ def test_train_gaps_are_those_of_the_picked_beta(analysis):
 
 def test_times_are_in_units_of_the_oracles_and_what_never_comes_counts_with_its_budget(analysis):
     """Targets 1.01, 2.02 and 0.8585; the oracles 0.99, 0.5 and 0.99 are there at 2,000, 2,000 and 10,000 steps."""
-    refresh, fixed = (named(analysis.claims.times, name) for name in ("Refresh R0=1000", "Fixed beta=0.99, given"))
+    refresh, fixed = (
+        named(analysis.introduction.times, name) for name in ("Refresh R0=1000", "Fixed beta=0.99, given")
+    )
     assert refresh.ratios == pytest.approx((2.0, 4.0, 1.0))
     assert refresh.reached == (True, True, False)
     assert fixed.ratios == pytest.approx((1.0, 5.0, 1.0))
@@ -78,8 +82,8 @@ def test_the_tables_say_where_a_figure_is_a_bound(analysis):
 
 
 def test_rules_alone_are_compared_and_not_each_swept_beta(analysis):
-    names = [row.name for row in analysis.claims.train]
-    assert names == [row.name for row in analysis.claims.times]
+    names = [row.name for row in analysis.introduction.train]
+    assert names == [row.name for row in analysis.introduction.times]
     assert names[0] == "recommended"
     assert {row.name for row in analysis.arena} - {*names} == {"Fixed beta=0.5", "Fixed beta=0.9", "Fixed beta=0.99"}
 
@@ -90,8 +94,8 @@ def test_a_diverged_run_is_worse_than_any_training_loss():
         if (name, beta) == ("b", 0.9):
             columns["val_loss"][place] = float("inf")
     analysis = analyse(columns, draws=20, repeats=5)
-    assert named(analysis.claims.train, "Refresh R0=1000").gaps[1] == float("inf")
-    assert not named(analysis.claims.times, "Refresh R0=1000").reached[1]
+    assert named(analysis.introduction.train, "Refresh R0=1000").gaps[1] == float("inf")
+    assert not named(analysis.introduction.times, "Refresh R0=1000").reached[1]
 
 
 def test_an_experiment_without_training_losses_or_curves_is_left_out_alone():
@@ -100,31 +104,31 @@ def test_an_experiment_without_training_losses_or_curves_is_left_out_alone():
         None if name == "a" else loss for name, loss in zip(columns["experiment"], columns["train_loss"], strict=True)
     ]
     analysis = analyse(columns, draws=20, repeats=5)
-    refresh = named(analysis.claims.train, "Refresh R0=1000")
+    refresh = named(analysis.introduction.train, "Refresh R0=1000")
     assert refresh.gaps[0] is None
     assert refresh.gaps[1:] == pytest.approx((0.2, 0.0))
     assert (refresh.development.answered, refresh.all.answered) == (1, 2)
     del columns["train_loss"]
-    assert analyse(columns, draws=20, repeats=5).claims.train == ()
+    assert analyse(columns, draws=20, repeats=5).introduction.train == ()
 
 
 def test_the_papers_losses_have_neither():
     analysis = analyse(losses_study(), draws=20, repeats=5)
-    assert (analysis.claims.train, analysis.claims.times) == ((), ())
+    assert (analysis.introduction.train, analysis.introduction.times) == ((), ())
     assert (train_robustness(analysis).rows, time_to_target(analysis).rows) == ((), ())
-    assert list(claim_figures(analysis)) == []
+    assert list(introduction_figures(analysis)) == []
 
 
 def test_the_figures_show_each_experiment_of_each_rule(analysis):
-    train, times = claim_figures(analysis)
-    rules = len(analysis.claims.times)
+    train, times = introduction_figures(analysis)
+    rules = len(analysis.introduction.times)
     dots = [line for line in times.charts[0].series if line.marker in ("circle", "square", "cross")]
     assert sum(len(line.x) for line in dots) == sum(
-        ratio is not None for row in analysis.claims.times for ratio in row.ratios
+        ratio is not None for row in analysis.introduction.times for ratio in row.ratios
     )
     never = [line for line in dots if line.marker == "cross"]
     assert {x for line in never for x in line.x} == {times.charts[0].x.ticks[-1][0]}
     assert times.charts[0].x.ticks[-1][1] == "never"
     assert len(train.charts[0].y.ticks) == len(times.charts[0].y.ticks) == rules
     assert "Refresh R0=1000 (2 of 3)" in [text for _, text in times.charts[0].y.ticks]
-    assert as_json(analysis)["claims"]["times"][0]["name"] == "recommended"
+    assert as_json(analysis)["introduction"]["times"][0]["name"] == "recommended"

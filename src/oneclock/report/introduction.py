@@ -13,7 +13,7 @@ from oneclock.report.chart import Axis, Chart, Figure, Line, Marker, Trace, name
 from oneclock.report.rules import DOTS, SPLITS, gap_axis, gap_marks, gap_place, rule_label
 
 
-def claim_figures(analysis: Analysis) -> Iterator[Figure]:
+def introduction_figures(analysis: Analysis) -> Iterator[Figure]:
     """Those that this analysis has values for."""
     yield from train_figure(analysis)
     yield from time_figure(analysis)
@@ -21,7 +21,7 @@ def claim_figures(analysis: Analysis) -> Iterator[Figure]:
 
 def train_figure(analysis: Analysis) -> Iterator[Figure]:
     """Every rule: a dot per experiment, the mean with its interval, on the training loss."""
-    rows = analysis.claims.train
+    rows = analysis.introduction.train
     if not rows:
         return
     largest = max((gap for row in rows for gap in row.gaps if gap is not None and math.isfinite(gap)), default=NEAR)
@@ -41,7 +41,7 @@ def train_figure(analysis: Analysis) -> Iterator[Figure]:
 
 def time_figure(analysis: Analysis) -> Iterator[Figure]:
     """Every rule: the time to target of each experiment over the oracle's own, and the mean where all have one."""
-    rows = analysis.claims.times
+    rows = analysis.introduction.times
     if not rows:
         return
     axis = _time_axis([ratio for row in rows for ratio, there in _pairs(row) if there])
