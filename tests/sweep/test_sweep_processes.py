@@ -111,8 +111,8 @@ def test_a_cluster_that_anyone_reaches_is_refused_and_one_with_tls_is_used(tmp_p
     from distributed import LocalCluster, Security
 
     with LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", security=Security.temporary(),
-        protocol="tls://", host="127.0.0.1",
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", host="127.0.0.1",
+        protocol="tls://", security=Security.temporary(),
     ) as workers:  # fmt: skip
         assert workers.scheduler_address.startswith("tls://")
         study = run_sweep(
