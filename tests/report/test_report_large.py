@@ -34,13 +34,13 @@ def test_of_many_experiments_those_are_drawn_in_which_the_recommendation_costs_m
     assert names == [name for name in costs if name in dearest]
     (figure,) = sweep_figures(many.analysis)
     assert [chart.title for chart in figure.charts] == names
-    assert "Of 20 experiments 16 are drawn" in figure.caption
+    assert "Of 20 experiments 6 are drawn" in figure.caption
     assert len(list(curve_figures(many.study, many.analysis))) == shown.MOST
 
 
 def test_the_page_says_so_and_tables_and_data_have_all(many: Subject, tmp_path: Path) -> None:
     text = folder.write(many, tmp_path, "oneclock report study", formats=()).read_text(encoding="utf-8")
-    assert text.count("Of 20 experiments 16 are drawn") == 2
+    assert text.count("Of 20 experiments 6 are drawn") == 2
     assert len(re.findall(r"<option", text)) == shown.MOST
     table = text.split('<table id="table-selected-betas">')[1].split("</table>")[0]
     assert all(f">{result.name}<" in table for result in many.analysis.experiments)

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from oneclock.analysis.values import Analysis, ExperimentResult
 from oneclock.study.table import Trial
 
-MOST = 16
-"""Experiments that are drawn; of more, those in which what is recommended costs most."""
+MANY = 16
+"""Up to so many experiments are all drawn."""
+
+MOST = 6
+"""Of more, so many are drawn: those in which what is recommended costs most."""
 
 FEW = 5
 """Betas whose curves are seen at first; the others are a click away."""
@@ -20,13 +23,15 @@ POINTS = 160_000
 
 def drawn(analysis: Analysis) -> tuple[ExperimentResult, ...]:
     """The experiments to draw, in their order: all of them, or in a large study those that matter most."""
+    if len(analysis.experiments) <= MANY:
+        return analysis.experiments
     kept = sorted(analysis.experiments, key=_cost, reverse=True)[:MOST]
     return tuple(result for result in analysis.experiments if any(result is one for one in kept))
 
 
 def not_drawn(analysis: Analysis) -> str:
     """What the page says of experiments that are not drawn; empty where there are none."""
-    if (count := len(analysis.experiments)) <= MOST:
+    if (count := len(analysis.experiments)) <= MANY:
         return ""
     return (
         f"Of {count:,} experiments {MOST} are drawn: those in which the recommended beta costs most. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ def best_in_words(target: dict[str, Any]) -> str:
 def _output(study: Path, row: Row) -> str | None:
     """Where the run's printed output lies, if it left any."""
     identity = Identity(row.experiment, row.beta, row.seed, row.budget, rate=row.rate)
-    path = study / "runs" / identity.folder / "output.log"
-    return str(path) if path.exists() else None
+    path = os.path.join(study, "runs", identity.folder, "output.log")  # of ten thousand runs a Path takes its time
+    return path if os.path.exists(path) else None
 
 
 def _line(row: Row, output: str | None) -> str:
