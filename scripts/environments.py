@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OLDEST = "3.10"
-PACKAGE = f"{ROOT}[torch,sweep,report,logs,test]"
+PACKAGE = f"{ROOT}[torch,compact,report,logs,test]"
 CORE = [
     *("tests/core", "tests/optim", "tests/analysis", "tests/study"),
     *(f"src/oneclock/{part}" for part in ("rule.py", "horizon.py", "optim", "study", "analysis", "advice")),

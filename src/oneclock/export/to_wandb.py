@@ -28,4 +28,5 @@ def write(runs: Sequence[Exported], out: Path) -> str:
             made.log(run.losses(point), step=point.step)
         made.summary["status"] = run.result.status
         made.finish(exit_code=0 if run.result.status == "finished" else 1)
+    wandb.teardown()  # waits for the process that writes: a run that has finished is not yet on the disk
     return f"wandb sync {out}/wandb/offline-*"
