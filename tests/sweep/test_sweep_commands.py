@@ -126,3 +126,26 @@ def test_a_script_without_its_function_is_told_what_is_missing(tmp_path, capsys)
     with pytest.raises(SystemExit):
         main(["sweep", "train.py", "--budget", "5", "--out", str(tmp_path / "s")])
     assert "train.py:FUNCTION" in capsys.readouterr().err
+
+
+def test_a_step_that_is_no_whole_number_is_refused_and_not_cut(tmp_path):
+    script = """
+import sys
+from pathlib import Path
+Path(sys.argv[2], "log.csv").write_text("step,val_loss\\n0.5,2.0\\n1.5,1.0\\n")
+"""
+    log = ("--log", "{folder}/log.csv")
+    code, out, err = told(swept(tmp_path, script, "--betas", "0.5", *log, arguments="{beta} {folder}"))
+    assert code != 0
+    assert "is not a step" in out + err
+
+
+def test_workers_elsewhere_are_not_silently_left_without_a_data_folder(tmp_path, capsys):
+    from oneclock.cli import main
+
+    for more in (["--plan-only"], ["--cluster", "slurm"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["sweep", "resnet-digits", "--data-dir", str(tmp_path), "--out", str(tmp_path / "s"), *more])
+        assert ended.value.code == 2
+        assert "set ONECLOCK_DATA instead" in capsys.readouterr().err
+    assert not (tmp_path / "s").exists()

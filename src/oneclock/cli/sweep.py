@@ -118,6 +118,8 @@ def command(
 
     if no_arms and arms:
         raise ValueError("give --arms or --no-arms, not both")
+    if data_dir is not None and (plan_only or cluster == "slurm"):
+        raise ValueError("workers are not told of --data-dir: set ONECLOCK_DATA instead, here and where they run")
     values: dict[str, Any] = {
         "betas": None if betas is None else _numbers(betas, float, "--betas"),
         "seeds": None if seeds is None else _numbers(seeds, int, "--seeds"),
@@ -144,7 +146,8 @@ def command(
     plan.check()
     if adopt and not dry_run:
         _adopt(plan, adopt)
-    for line in plan_in_words(plan, where.workers(processes_of(plan))):
+    workers = array * (jobs or 1) if cluster == "slurm" else where.workers(processes_of(plan))
+    for line in plan_in_words(plan, workers):
         print(printable(line))
     if dry_run:
         return

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oneclock.study.environment import environment
+from oneclock.study.evaluations import whole_step
 from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.sweep import shell
@@ -186,4 +187,4 @@ def _copy(record: Run, read: Log) -> None:
         record.rewind(-1)
         known = []
     for step, loss in list(zip(curve.steps, curve.losses, strict=True))[len(known) :]:
-        record.log(int(step), val_loss=loss)
+        record.log(whole_step(step), val_loss=loss)
