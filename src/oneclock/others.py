@@ -74,7 +74,7 @@ class HalfLife:
     def __call__(self, training: Training) -> float:
         if training.tokens is None:
             raise ValueError(f"{self.name} asks for the tokens in one optimizer step")
-        return math.exp2(-positive(training.tokens, "tokens") / self.half_life)
+        return 2.0 ** (-positive(training.tokens, "tokens") / self.half_life)
 
 
 def half_lives(low: float = 1e2, high: float = 1e9, per_decade: int = 8) -> tuple[HalfLife, ...]:
