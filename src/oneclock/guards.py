@@ -115,6 +115,9 @@ def small_file(path: Path, most: int = LARGEST_WHOLE) -> Path:
     return path
 
 
+_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe's opening would wait
+
+
 def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
     """All bytes of a file that may be read whole, ValueError as of `small_file`; with few calls, for very many files.
 
@@ -122,17 +125,21 @@ def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
     Traceback (most recent call last):
     ValueError: /dev/null is a device, not a file; save what it gives to a file first
     """
-    told = os.stat(path)
-    if not stat.S_ISREG(told.st_mode) or told.st_size > most:
-        small_file(Path(path), most)
-    handle, parts, left = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)), [], told.st_size
     try:
-        while left and (part := os.read(handle, left)):
-            parts.append(part)
-            left -= len(part)
+        handle = os.open(path, _TO_READ)
+    except OSError:
+        plain_file(Path(path))  # a socket cannot be opened: say that it is one
+        raise
+    try:
+        told = os.fstat(handle)
+        if not stat.S_ISREG(told.st_mode) or told.st_size > most:
+            small_file(Path(path), most)
+        data = os.read(handle, told.st_size)
+        while len(data) < told.st_size and (part := os.read(handle, told.st_size - len(data))):
+            data += part
+        return data
     finally:
         os.close(handle)
-    return b"".join(parts)
 
 
 def plain_table(path: Path, delimiter: str) -> Path:

@@ -10,8 +10,8 @@ from oneclock.study.records import Result
 from oneclock.sweep import Grid, Plan, Where
 from oneclock.sweep.drive import Driver
 from oneclock.sweep.job import Ended
-from oneclock.sweep.live import Display, time_left
-from oneclock.sweep.progress import Pace
+from oneclock.sweep.live import Display
+from oneclock.sweep.progress import Pace, time_left
 from oneclock.sweep.stop import Stop
 from oneclock.sweep.targets import Function
 

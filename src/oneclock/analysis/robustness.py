@@ -10,7 +10,7 @@ import numpy as np
 from oneclock.analysis.arena import Ground
 from oneclock.analysis.horizons import horizon_of
 from oneclock.analysis.picks import nearest, picks
-from oneclock.analysis.risk import NEAR, central, figures
+from oneclock.analysis.risk import NEAR, central
 from oneclock.analysis.values import ConventionRow, NoiseFigure, NoiseRisk, NoiseRow, Stability
 from oneclock.horizon import CONVENTIONS
 from oneclock.rule import Refresh, nearest_beta, stability_interval
@@ -81,21 +81,18 @@ def _noise_row(
     level: float,
     rng: np.random.Generator,
 ) -> NoiseRow:
-    gaps, counts = ground.losses.gaps, np.zeros(ground.losses.gaps.shape, int)
-    members = {rows.tobytes(): rows for rows in sets.values() if len(rows)}  # splits of the same experiments: once
-    parts: dict[bytes, list[np.ndarray]] = {key: [] for key in members}
+    gaps = ground.losses.gaps
+    tally = np.zeros((repeats, *gaps.shape), np.int32)
     chunk = max(1, _AT_ONCE // (len(gaps) * draws))
     for start in range(0, repeats, chunk):
         noise = sigma * rng.standard_normal((len(gaps), min(chunk, repeats - start), draws))
-        drawn = np.empty((noise.shape[1], len(gaps), draws))
-        for row, own in enumerate(gaps):
-            picked = _noisy_picks(rule, ground.horizons[row], noise[row], ground.losses.betas[row])
-            counts[row] += np.bincount(picked.reshape(-1), minlength=len(own))
-            drawn[:, row] = own[picked]
-        for key, rows in members.items():
-            pooled = (drawn if len(rows) == len(gaps) else drawn[:, rows]).reshape(len(drawn), -1)
-            parts[key].append(np.vstack([figures(pooled), (pooled < NEAR).mean(axis=1)]))
-    risks = {key: _noise_risk(np.hstack(parts[key]), gaps[rows], counts[rows], level) for key, rows in members.items()}
+        for row, grid in enumerate(ground.losses.betas):
+            picked = _noisy_picks(rule, ground.horizons[row], noise[row], grid)
+            places = picked + np.arange(len(picked))[:, None] * len(grid)
+            times = np.bincount(places.reshape(-1), minlength=len(picked) * len(grid))
+            tally[start : start + chunk, row] = times.reshape(len(picked), -1)
+    members = {rows.tobytes(): rows for rows in sets.values() if len(rows)}  # splits of the same experiments: once
+    risks = {key: _noise_risk(gaps[rows], tally[:, rows], level) for key, rows in members.items()}
     return NoiseRow(sigma, draws, repeats, level, **{name: risks.get(rows.tobytes()) for name, rows in sets.items()})
 
 
@@ -106,33 +103,41 @@ def _noisy_picks(rule: Refresh, horizon: float, noise: np.ndarray, grid: np.ndar
         return nearest(1 - rule.rate(noisy), grid)
 
 
-def _noise_risk(drawn: np.ndarray, gaps: np.ndarray, counts: np.ndarray, level: float) -> NoiseRisk:
-    """From 4 x repeats figures (mean, max, CVaR, share) and how often each cell was drawn over all repeats."""
-    pooled = _pooled_figures(gaps.reshape(-1), counts.reshape(-1))
+def _noise_risk(gaps: np.ndarray, tally: np.ndarray, level: float) -> NoiseRisk:
+    """From how often each cell was drawn in each repeat."""
+    counts = tally.reshape(len(tally), -1)
+    drawn, pooled = _figures_of(gaps.reshape(-1), counts), _figures_of(gaps.reshape(-1), counts.sum(axis=0)[None])
     low, high = central(drawn, level, axis=1)
     return NoiseRisk(
         *(
-            NoiseFigure(float(row.mean()), float(low[place]), float(high[place]), pooled[place])
+            NoiseFigure(float(row.mean()), float(low[place]), float(high[place]), float(pooled[place, 0]))
             for place, row in enumerate(drawn)
         )
     )
 
 
-def _pooled_figures(gaps: np.ndarray, counts: np.ndarray) -> list[float]:
-    """Mean, max, CVaR and share under 1 % of gaps that occurred `counts` times each."""
-    seen = counts > 0
+def _figures_of(gaps: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Mean, max, CVaR and share under 1 % of gaps that occurred as often as each row of `counts` says."""
+    seen = counts.any(axis=0)
     order = np.argsort(-gaps[seen])
-    values, times = gaps[seen][order], counts[seen][order]
-    total = int(times.sum())
-    tail = math.ceil(total / 4)
-    taken = np.diff(np.minimum(np.cumsum(times), tail), prepend=0)
-    used = taken > 0
-    return [
-        float(values @ times / total),
-        float(values[0]),
-        float(values[used] @ taken[used] / tail),
-        float(times[values < NEAR].sum() / total),
-    ]
+    values, times = gaps[seen][order], counts[:, seen][:, order]
+    total = times.sum(axis=1)
+    tail = np.ceil(total / 4)
+    taken = np.diff(np.minimum(np.cumsum(times, axis=1), tail[:, None]), prepend=0, axis=1)
+    return np.stack(
+        [
+            _weighed(values, times) / total,
+            values[(times > 0).argmax(axis=1)],
+            _weighed(values, taken) / tail,
+            times @ (values < NEAR) / total,
+        ]
+    )
+
+
+def _weighed(values: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The sum of values that occur so often, infinite only where an infinite one occurs."""
+    finite = np.isfinite(values)
+    return np.where(times[:, ~finite].any(axis=1), np.inf, times[:, finite] @ values[finite])
 
 
 def conventions(sweeps: Sequence[Sweep], ground: Ground, rule: Refresh) -> Iterator[ConventionRow]:

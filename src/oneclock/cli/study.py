@@ -70,7 +70,7 @@ def command(
 
 
 def _estimate(study: Plan, jobs: int | None) -> str:
-    from oneclock.sweep.live import span
+    from oneclock.sweep.progress import span
     from oneclock.sweep.studies import costs, hours
 
     ran = {row.experiment for row in study.rows() if row.state == "finished"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -73,12 +73,11 @@ def best_beta(runs: Iterable[Cell], draws: int = DRAWS) -> Best:
     if drawn is None:
         alone = "one seed: how sure this is cannot be told"
         return Best(beta, None, (), _joined(_at_an_end(beta, fit.swept), alone))
-    places = np.array(fit.near)
-    lowest = np.sort(places[drawn.argmin(axis=1)])
     share = round((1 - LEVEL) / 2 * draws)
-    lower, upper = float(lowest[share]), float(lowest[-1 - share])
-    differences = np.sort(drawn - drawn[:, [fit.near.index(beta)]], axis=0)
-    tied = tuple(b for b, low in zip(fit.near, differences[share], strict=True) if b != beta and low <= 0)
+    lowest = np.partition(drawn.argmin(axis=1), [share, draws - 1 - share])
+    lower, upper = fit.near[lowest[share]], fit.near[lowest[draws - 1 - share]]
+    differences = np.partition(drawn - drawn[:, [fit.near.index(beta)]], share, axis=0)[share]
+    tied = tuple(b for b, low in zip(fit.near, differences, strict=True) if b != beta and low <= 0)
     interval = Interval(min(lower, beta), max(upper, beta), LEVEL)
     return Best(beta, interval, tied, _joined(_at_an_end(beta, fit.swept), _told_apart(tied)))
 
@@ -151,7 +150,9 @@ class _Paired:
         diverged = {beta for beta, _, loss in known if math.isinf(loss)}
         self.runs = [run for run in known if run[0] not in diverged]
         self.betas = sorted({beta for beta, _, _ in self.runs})
-        self.seeds = {beta: [seed for b, seed, _ in self.runs if b == beta] for beta in self.betas}
+        self.seeds: dict[float, list[int]] = {beta: [] for beta in self.betas}
+        for beta, seed, _ in self.runs:
+            self.seeds[beta].append(seed)
         self.near: list[float] = self.betas
         self.level: dict[float, float] = {}
         for _ in range(2 if self.betas else 0):  # first by all betas, then by the best few alone: far betas are noisier
@@ -166,12 +167,11 @@ class _Paired:
         members = np.equal.outer([beta for beta, _, _ in near], self.near)
         lifted = np.equal.outer([seed for _, seed, _ in near], seeds[1:])
         design = np.hstack([members, lifted]).astype(float)
-        rank = int(np.linalg.matrix_rank(design))
+        solved, _, rank, _ = np.linalg.lstsq(design, loss, rcond=None)
         if rank < design.shape[-1]:  # no beta links some seeds: they cannot be paired
             design = members.astype(float)
-            rank = design.shape[-1]
-        solved = np.linalg.lstsq(design, loss, rcond=None)[0]
-        freedom = len(loss) - rank
+            solved, _, rank, _ = np.linalg.lstsq(design, loss, rcond=None)
+        freedom = len(loss) - int(rank)
         spread = float(np.sqrt(np.sum((loss - design @ solved) ** 2) / freedom)) if freedom else math.nan
         lifts = dict(zip(seeds[1:], solved[len(self.near) :].tolist(), strict=False))
         middle = math.fsum(lifts.values()) / max(len(seeds), 1)
@@ -214,11 +214,17 @@ class _Paired:
         spread, freedom = self.noise
         if not freedom or not draws:
             return None
-        rng = np.random.default_rng(0)
-        scale = spread * np.sqrt(freedom / rng.chisquare(freedom, (draws, 1)))
-        per_seed = scale / np.sqrt([len(self.seeds[beta]) for beta in self.near])
+        scale, errors = _repeats(draws, len(self.near), freedom)
+        per_seed = spread * scale / np.sqrt([len(self.seeds[beta]) for beta in self.near])
         level = np.array([self.level[beta] for beta in self.near])
-        return level + per_seed * rng.standard_normal((draws, len(self.near)))
+        return level + per_seed * errors
+
+
+@lru_cache(maxsize=16)
+def _repeats(draws: int, betas: int, freedom: int) -> tuple[np.ndarray, np.ndarray]:
+    """How far off the spread and each level are in repeats of a sweep: the same for all sweeps of one shape."""
+    rng = np.random.default_rng(0)
+    return np.sqrt(freedom / rng.chisquare(freedom, (draws, 1))), rng.standard_normal((draws, betas))
 
 
 def _window(betas: Sequence[float], middle: float) -> Sequence[float]:

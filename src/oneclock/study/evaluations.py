@@ -41,7 +41,7 @@ class Evaluations:
     train_losses: list[float | None]
 
     @classmethod
-    def read(cls, data: bytes, path: Path) -> Evaluations:
+    def read(cls, data: bytes, path: str | Path) -> Evaluations:
         """From the bytes of a curve; `Damaged` where a line of it is none, with the `path` of the run."""
         lines = data.split(b"\n")[:-1]
         return _at_once(lines) or _one_by_one(lines, path)
@@ -90,13 +90,13 @@ def _column(rows: list[Mapping[str, Any]], name: str) -> list[float | None]:
     return [_loss(row, name) for row in rows]
 
 
-def _one_by_one(lines: list[bytes], path: Path) -> Evaluations:
+def _one_by_one(lines: list[bytes], path: str | Path) -> Evaluations:
     points = dict(_evaluation(line, number, path) for number, line in enumerate(lines, start=1))
     steps = sorted(points)
     return Evaluations(steps, [points[step][0] for step in steps], [points[step][1] for step in steps])
 
 
-def _evaluation(line: bytes, number: int, path: Path) -> tuple[int, tuple[float | None, float | None]]:
+def _evaluation(line: bytes, number: int, path: str | Path) -> tuple[int, tuple[float | None, float | None]]:
     try:
         row = json.loads(line.decode())
         return whole_step(row["step"]), (_loss(row, "val_loss"), _loss(row, "train_loss"))

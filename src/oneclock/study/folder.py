@@ -120,7 +120,7 @@ class Study:
 
     def _result(self, folder: str, files: Files) -> Result | None:
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            run = Run.read(self._runs / folder, files)
+            run = Run.read(f"{self._runs}/{folder}", files)
             self._identities[folder] = run.identity
             return run.result
         return None
@@ -172,8 +172,7 @@ class Study:
     def row(self, folder: str, identity: Identity | None = None) -> Row:
         """One run as it is now; `identity` says what it is where it may not have started."""
         if (result := self.ended.get(folder)) is not None:
-            told = {name: getattr(result, name) for name in ("best_loss", "best_step", "seconds", "reason")}
-            return Row(**_named(identity or self.identity(folder)), state=result.status, step=result.steps, **told)
+            return _ended(identity or self.identity(folder), result)
         path = self._runs / folder
         torn = damage(path) if path.exists() else None
         if identity is None:
@@ -228,6 +227,23 @@ class Study:
 def _named(identity: Identity) -> dict[str, Any]:
     """What a row says of a run before it says how far it is."""
     return {name: getattr(identity, name) for name in ("experiment", "beta", "seed", "budget", "rate")}
+
+
+def _ended(one: Identity, how: Result) -> Row:
+    """A run that has ended; field by field, for there may be very many."""
+    return Row(
+        one.experiment,
+        one.beta,
+        one.seed,
+        how.status,
+        how.steps,
+        one.budget,
+        how.best_loss,
+        how.best_step,
+        how.seconds,
+        how.reason,
+        one.rate,
+    )
 
 
 def _under_way(start: Mapping[str, Any], path: Path) -> Row:

@@ -1,7 +1,7 @@
 """A finished study with all its runs in one file, for a repository or an archive: `pack` and `unpack`.
 
-    STUDY/runs.jsonl     {"schema": 2, "runs": 23, "seal": ..}
-                         {"schema": 2, "run": "EXPERIMENT/RUN", "files": {"run.json": "..", ..}, "seal": ..}
+    STUDY/runs.jsonl     {"schema": 3, "runs": 23, "seal": ..}
+                         {"schema": 3, "run": "EXPERIMENT/RUN", "files": {"run.json": "..", ..}, "seal": ..}
                          .. a line per run, sorted by name
 
 The files stand in it as they were, byte for byte, with their own seals; every line has one more, so that records of

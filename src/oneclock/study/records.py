@@ -18,6 +18,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -64,10 +65,15 @@ class Run:
     """
 
     def __init__(
-        self, path: Path, identity: Identity, environment: Mapping[str, Any], files: Files | None = None
+        self, path: str | Path, identity: Identity, environment: Mapping[str, Any], files: Files | None = None
     ) -> None:
-        self.path, self.identity, self.environment = path, identity, environment
+        self._place, self.identity, self.environment = path, identity, environment
         self._files = files or Folder(path)
+
+    @cached_property
+    def path(self) -> Path:
+        """Its folder; made when asked for, since of ten thousand runs it takes its time."""
+        return Path(self._place)
 
     @classmethod
     def start(cls, path: Path, identity: Identity, environment: Mapping[str, Any] | None = None) -> Run:
@@ -91,7 +97,7 @@ class Run:
         return run
 
     @classmethod
-    def read(cls, path: Path, files: Files | None = None) -> Run:
+    def read(cls, path: str | Path, files: Files | None = None) -> Run:
         """Open the folder (or `files` in its place) to read. A foreign or damaged record is refused in one line."""
         files = files or Folder(path)
         data = files.read("run.json")
@@ -111,7 +117,7 @@ class Run:
             )
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"{path}/run.json is not a run of oneclock: {error!r}") from None
-        return cls(Path(path), identity, header.get("environment", {}), files)
+        return cls(path, identity, header.get("environment", {}), files)
 
     def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None) -> None:
         """Append one evaluation, handed to the disk before this returns; `Held` where another took the run over."""
@@ -156,7 +162,7 @@ class Run:
     def whole(self) -> tuple[Result | None, Evaluations]:
         """How it ended and what it measured, compared with one another: `Damaged` where they do not agree."""
         (result, proof), data = self._ended(), self._bytes()  # in this order: once it has ended, its curve stays
-        known = Evaluations.read(data, self.path)
+        known = Evaluations.read(data, self._place)
         if proof is not None and proof != _proof(data):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: it does not hold what was written")
         if result is not None and proof is None and not _agree(known, result):
@@ -175,7 +181,7 @@ class Run:
         data = self._files.read("result.json")
         if data is None:
             return None, None
-        values = unsealed(data, f"{self.path}/result.json")
+        values = unsealed(data, f"{self._place}/result.json")
         try:
             result = Result(**{name: values[name] for name in Result.__dataclass_fields__})
         except KeyError as error:
@@ -195,7 +201,7 @@ def runs_of(study: Path) -> Iterator[Run]:
     """Every run of a study, finished or not, in a fixed order; its folder need not be there where it is packed."""
     for folder, files in places(study):
         if files.length("run.json") is not None:
-            yield Run.read(Path(study) / "runs" / folder, files)
+            yield Run.read(f"{study}/runs/{folder}", files)
 
 
 def damage(path: Path) -> str | None:

@@ -22,10 +22,27 @@ progress    how far a sweep under way is
 stop        Ctrl-C as a flag
 drive       a sweep from start to end
 live        what a person sees of it
+
+What drives a sweep is loaded when first used: who looks at a study need not wait for it.
 """
 
-from oneclock.sweep.drive import Where, run_sweep, sweep
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import Adaptive, Grid, Paper
 
+if TYPE_CHECKING:
+    from oneclock.sweep.drive import Where, run_sweep, sweep
+
 __all__ = ["Adaptive", "Grid", "Paper", "Plan", "Where", "run_sweep", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'oneclock.sweep' has no attribute {name!r}")
+    from oneclock.sweep import drive
+
+    globals()[name] = getattr(drive, name)
+    return globals()[name]

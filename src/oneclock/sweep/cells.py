@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from oneclock.study.identity import Beta
 
@@ -16,8 +16,7 @@ ARMS = ((0.9, 0.999), (0.9, 0.95))
 """What people have today: torch's default betas, and the usual pair for language models."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One run of a protocol: a tied beta (or an untied pair, a baseline arm), a seed, and a rate where it is swept."""
 
     beta: Beta

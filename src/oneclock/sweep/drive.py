@@ -22,10 +22,10 @@ from oneclock.sweep.cluster import Dask, check
 from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
 from oneclock.sweep.job import Ended, Job, kill_left
-from oneclock.sweep.live import Display, span, time_left
+from oneclock.sweep.live import Display
 from oneclock.sweep.local import Local, slots
 from oneclock.sweep.plan import Plan, usual_arms
-from oneclock.sweep.progress import Progress
+from oneclock.sweep.progress import Progress, span, time_left
 from oneclock.sweep.protocol import Cell, Protocol, protocol_from
 from oneclock.sweep.server import GRACE
 from oneclock.sweep.stop import Stop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console, Group
@@ -14,7 +14,7 @@ from rich.text import Text
 from oneclock.plain_text import printable
 from oneclock.study.folder import Row
 from oneclock.sweep.engine import Engine
-from oneclock.sweep.progress import Pace, Progress, span
+from oneclock.sweep.progress import Progress, beta_of, run_in_words, span
 
 COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed": "red", "torn": "red"}
 
@@ -98,42 +98,6 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
         step = "" if row.best_step is None else f"{row.best_step:,}"
         drawn.add_row(Text(printable(row.experiment)), beta_of(row), str(row.seed), state, _bar(row), best, step, time)
     return drawn
-
-
-def label(row: Row) -> str:
-    """What a run is called: experiment, beta, rate where it was swept, and seed."""
-    rate = "" if row.rate is None else f" rate {row.rate:g}"
-    return f"{row.experiment} beta {beta_of(row)}{rate} seed {row.seed}"
-
-
-def beta_of(row: Row) -> str:
-    """A run's beta, or its untied pair.
-
-    >>> beta_of(Row("a", (0.9, 0.999), 1, "waiting", 0, 10))
-    '0.9/0.999'
-    """
-    return "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
-
-
-def run_in_words(row: Row) -> str:
-    """A run in one line, which does nothing to a terminal."""
-    loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
-    time = "" if row.seconds is None else f" in {span(row.seconds)}"
-    return printable(f"{row.state:11} {label(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}")
-
-
-def time_left(rows: Sequence[Row], left: Mapping[str, int], workers: int) -> float | None:
-    """Seconds until the runs `left` of each experiment are done, those under way counted for what is left of them.
-
-    >>> done = Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)
-    >>> time_left([done, Row("b", 0.9, 1, "waiting", 0, 50)], {"a": 4, "b": 2}, workers=2)
-    150.0
-    """
-    begun, budgets = dict.fromkeys(left, 0.0), dict.fromkeys(left, 0) | {row.experiment: row.budget for row in rows}
-    for row in rows:
-        if row.state == "running" and row.experiment in begun:
-            begun[row.experiment] += row.step / row.budget
-    return Pace(budgets, rows).left({name: max(count - begun[name], 0.0) for name, count in left.items()}, workers)
 
 
 def _bar(row: Row, width: int = 10) -> str:

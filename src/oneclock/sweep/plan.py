@@ -36,7 +36,7 @@ class Plan:
         keep_runs: bool = False,
     ) -> None:
         self.study = Study(path)
-        self._folders: dict[tuple[str, Cell], str] = {}
+        self._folders: dict[str, dict[Cell, str]] = {}
         self.targets, self.protocol, self.extend, self.keep_runs = list(targets), protocol, extend, keep_runs
         if extend and (before := self.study.header) is not None:
             self.protocol = protocols.joined(before["protocol"], protocol)
@@ -168,11 +168,14 @@ class Plan:
         return before
 
     def folder(self, target: Target, cell: Cell) -> str:
-        """The run's folder below `runs`; kept, for it is asked for at every look at the study."""
-        key = target.name, cell
-        if key not in self._folders:
-            self._folders[key] = Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate).folder
-        return self._folders[key]
+        """The run's folder below `runs`."""
+        return self._places(target).get(cell) or _identity(target, cell).folder
+
+    def _places(self, target: Target) -> dict[Cell, str]:
+        """The folders of all cells; kept, for they are asked for at every look at the study."""
+        if target.name not in self._folders:
+            self._folders[target.name] = {cell: _identity(target, cell).folder for cell in self.cells(target)}
+        return self._folders[target.name]
 
     def place(self, target: Target, cell: Cell) -> Path:
         """The run's folder on disk."""
@@ -189,29 +192,26 @@ class Plan:
     def losses(self, target: Target) -> Losses:
         """The losses of the target's runs that have ended, for the protocol."""
         ended = self.study.ended
-        folders = {cell: self.folder(target, cell) for cell in self.cells(target)}
-        return {cell: ended[folder].loss for cell, folder in folders.items() if folder in ended}
+        return {cell: ended[folder].loss for cell, folder in self._places(target).items() if folder in ended}
 
     def rows(self) -> list[Row]:
         """Every run that has started or is next, by target, beta, rate and seed, baselines last."""
         found = []
         for target in self.targets:
-            started = [cell for cell in self.cells(target) if self._started(target, cell)]
+            started = [cell for cell, folder in self._places(target).items() if self._started(folder)]
             cells = {*started, *self.step(target).runs}
             found += [self.row(target, cell) for cell in sorted(cells, key=_order)]
         return found
 
     def row(self, target: Target, cell: Cell) -> Row:
         """One run as it is now."""
-        identity = Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate)
-        return self.study.row(self.folder(target, cell), identity)
+        return self.study.row(self.folder(target, cell), _identity(target, cell))
 
     def remember(self, target: Target, cell: Cell, result: Result) -> None:
         """Count a run as ended, whether or not the disk took its record."""
         self.study.remember(self.folder(target, cell), result)
 
-    def _started(self, target: Target, cell: Cell) -> bool:
-        folder = self.folder(target, cell)
+    def _started(self, folder: str) -> bool:
         return folder in self.study.ended or (self.path / "runs" / folder).exists()
 
     def cells(self, target: Target) -> list[Cell]:
@@ -219,6 +219,11 @@ class Plan:
         rates = getattr(self.protocol, "rates", ()) or (None,)
         betas: list[protocols.Beta] = [*self.protocol.betas, *self.protocol.arms]
         return [Cell(beta, seed, rate) for beta in betas for rate in rates for seed in self._protocol(target).seeds]
+
+
+def _identity(target: Target, cell: Cell) -> Identity:
+    """What names a run's folder and its row, without the spec that `Target.identity` reads."""
+    return Identity(target.name, cell.beta, cell.seed, target.budget, rate=cell.rate)
 
 
 def usual_arms(path: Path, targets: Sequence[Target]) -> tuple[tuple[float, float], ...]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from oneclock.plain_text import printable
 from oneclock.study.folder import Row
 from oneclock.study.records import Result
 from oneclock.sweep.cells import Cell, Step
@@ -128,3 +129,39 @@ def span(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def time_left(rows: Sequence[Row], left: Mapping[str, int], workers: int) -> float | None:
+    """Seconds until the runs `left` of each experiment are done, those under way counted for what is left of them.
+
+    >>> done = Row("a", 0.9, 1, "finished", 100, 100, seconds=60.0)
+    >>> time_left([done, Row("b", 0.9, 1, "waiting", 0, 50)], {"a": 4, "b": 2}, workers=2)
+    150.0
+    """
+    begun, budgets = dict.fromkeys(left, 0.0), dict.fromkeys(left, 0) | {row.experiment: row.budget for row in rows}
+    for row in rows:
+        if row.state == "running" and row.experiment in begun:
+            begun[row.experiment] += row.step / row.budget
+    return Pace(budgets, rows).left({name: max(count - begun[name], 0.0) for name, count in left.items()}, workers)
+
+
+def label(row: Row) -> str:
+    """What a run is called: experiment, beta, rate where it was swept, and seed."""
+    rate = "" if row.rate is None else f" rate {row.rate:g}"
+    return f"{row.experiment} beta {beta_of(row)}{rate} seed {row.seed}"
+
+
+def beta_of(row: Row) -> str:
+    """A run's beta, or its untied pair.
+
+    >>> beta_of(Row("a", (0.9, 0.999), 1, "waiting", 0, 10))
+    '0.9/0.999'
+    """
+    return "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
+
+
+def run_in_words(row: Row) -> str:
+    """A run in one line, which does nothing to a terminal."""
+    loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
+    time = "" if row.seconds is None else f" in {span(row.seconds)}"
+    return printable(f"{row.state:11} {label(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}")

@@ -13,8 +13,8 @@ from oneclock.study.claims import holder
 from oneclock.study.folder import Row
 from oneclock.study.identity import Identity
 from oneclock.study.sharing import workers
-from oneclock.sweep.live import run_in_words, span, table, time_left
 from oneclock.sweep.plan import Plan
+from oneclock.sweep.progress import run_in_words, span, time_left
 from oneclock.sweep.slurm import in_queue
 
 
@@ -79,8 +79,8 @@ def best_in_words(target: dict[str, Any]) -> str:
 
 def _output(study: Path, row: Row) -> str | None:
     """Where the run's printed output lies, if it left any."""
-    identity = Identity(row.experiment, row.beta, row.seed, row.budget, rate=row.rate)
-    path = os.path.join(study, "runs", identity.folder, "output.log")  # of ten thousand runs a Path takes its time
+    folder = Identity(row.experiment, row.beta, row.seed, row.budget, rate=row.rate).folder
+    path = f"{study}/runs/{folder}/output.log"  # of ten thousand runs a Path takes its time
     return path if os.path.exists(path) else None
 
 
@@ -93,6 +93,8 @@ def _line(row: Row, output: str | None) -> str:
 def show(found: dict[str, Any]) -> None:
     """Print what `status` found."""
     from rich.console import Console
+
+    from oneclock.sweep.live import table
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
     outputs = [run["output"] for run in found["runs"]]

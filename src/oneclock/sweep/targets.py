@@ -19,9 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from oneclock.experiments.spec import Experiment, Text
 from oneclock.study.environment import environment
 from oneclock.study.identity import Identity, hash_of
 from oneclock.study.records import Result, Run
@@ -30,6 +29,9 @@ from oneclock.sweep import commands, source
 from oneclock.sweep.commands import Command
 from oneclock.sweep.protocol import SEEDS, Cell
 from oneclock.sweep.ranks import run_ranks, under_torchrun
+
+if TYPE_CHECKING:
+    from oneclock.experiments.spec import Experiment
 
 
 class Diverged(Exception):
@@ -106,6 +108,8 @@ class Named:
 
     def modules(self) -> list[str]:
         """All that a run imports, also what it would import late: one to three seconds of every run."""
+        from oneclock.experiments.spec import Text
+
         experiment = self.experiment()
         family = type(experiment.model).__name__.lower()
         parts = ("data.images", "models.vision")
