@@ -34,6 +34,7 @@ LEVELS = 127
 LARGEST = 2.0**63
 """Gradients are cut here, so that their squares stay finite."""
 TINY = 2.0**-126
+"""The least eps that acts, lest nothing be divided by nothing."""
 
 ELEMENT, TIME = 0x61C96A0B, 0xC14091E1
 """How far the dither of the state moves per element and per step, mod 2^32. Its upper half rounds the ratio, its lower
@@ -137,7 +138,7 @@ def update(
     p: Tensor, grad: Tensor, ratio: Tensor, scale: Tensor, place: Tensor, a: Any, step: Any, settings: Update
 ) -> None:
     """The definition: p, ratio and scale after one gradient, in place. `place` is int64, of p's shape."""
-    lr, weight_decay, eps = settings.lr, settings.weight_decay, settings.eps
+    lr, weight_decay, eps = settings.lr, settings.weight_decay, max(settings.eps, TINY)
     x, g, s = p.float(), grad.float(), scale.float()
     if settings.maximize:
         g = -g
@@ -146,7 +147,7 @@ def update(
     g = g.clamp(-LARGEST, LARGEST) + (g - g)  # the difference is zero, or NaN where g is not finite: let that be seen
     m = ratio.float() * ((1 - a) / LEVELS) * (s + eps) + g * a
     s = _root((s * s) * (1 - a) + (g * g) * a)
-    r = (m / (s + eps).clamp(min=TINY)).clamp(-1, 1)
+    r = (m / (s + eps)).clamp(-1, 1)
     if weight_decay and settings.decoupled:
         x = x * (1 - lr * weight_decay)
     x = x - r * lr

@@ -97,8 +97,8 @@ def _add_known(row: list[int], p: Tensor, grad: Tensor, own: dict[str, Tensor], 
         and grad.is_contiguous()
         and p.is_cpu
     ):
-        row.extend(map(Tensor.data_ptr, (p, grad, ratio, scale, counter)))
-        row.extend(before[4])
+        here_now = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
+        row += here_now + before[4]
         return True
     return False
 

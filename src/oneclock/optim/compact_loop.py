@@ -2,14 +2,13 @@
 
 All tensors of a group go through one call, by address, since for small tensors the calls would cost more than the work.
 Large groups are cut among as many threads as torch has; Numba's own threads are not used, and the loop holds no lock
-of Python's.
+of Python's. What is None is left out when the loop is compiled: a question asked at each element would cost.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from array import array
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -38,9 +37,12 @@ WORTH_A_THREAD = 1 << 16
 _LIKE = {torch.float32: np.empty(0, np.float32), torch.bfloat16: np.empty(0, np.uint16)}
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")  # a check for division by zero would stop vector code
-_HALF, _LARGEST, _TINY, _LEVELS = np.uint32(16), np.float32(LARGEST), np.float32(TINY), np.float32(LEVELS)
+_HALF, _LARGEST, _LEVELS = np.uint32(16), np.float32(LARGEST), np.float32(LEVELS)
 _ELEMENT, _P_ELEMENT = np.uint32(ELEMENT), np.uint32(PARAMETER_ELEMENT)
-_SHIFT, _FINE, _LOW, _SIGN = np.float32(LEVELS + 1), np.float32(2.0**-16), np.uint32(0xFFFF), np.uint32(0x7FFF)
+_LOW, _SIGN = np.uint32(0xFFFF), np.uint32(0x7FFF)
+_SHIFT = np.float32(LEVELS + 1).view(
+    np.uint32
+)  # 128, whose last bits are 16 places behind the point: room for a dither
 _ONE, _ZERO, _QUIET = np.float32(1), np.float32(0), np.uint32(0x7FC0)
 
 
@@ -50,24 +52,29 @@ def run(rows: list[int], beta: float, settings: Update, kinds: Any) -> None:
     Nine numbers for each: the addresses of parameter, gradient, ratio, scale and step counter, and the first four of
     its `Places`.
     """
-    table = np.frombuffer(array("q", rows), dtype=np.int64).reshape(-1, 9)
+    table = np.array(rows, dtype=np.int64).reshape(-1, 9)
     ends, steps = np.cumsum(table[:, 5]), _count(table[:, 4])
     floats, phases = np.empty((len(table), 3), dtype=np.float32), np.empty((len(table), 2), dtype=np.uint32)
-    for step in set(steps.tolist()):
-        a, same = weight(beta, step), steps == step
+    counts = set(steps.tolist())
+    for step in counts:
+        a, same = weight(beta, step), steps == step if len(counts) > 1 else slice(None)
         floats[same] = a, 1 - a, (1 - a) / LEVELS
         phases[same] = int(step) * TIME & MASK, int(step) * PARAMETER_TIME & MASK
     lr, decay = settings.lr, settings.weight_decay
     shrink, coupled = (1 - lr * decay, 0) if settings.decoupled else (1, decay)
-    reals = (np.float32(lr), np.float32(shrink), np.float32(coupled), np.float32(settings.eps))
+    reals = (np.float32(lr), np.float32(shrink), np.float32(max(settings.eps, TINY)))
     fixed = (*(_LIKE[kind] for kind in kinds), table, ends, floats, phases)
-    flags = (settings.maximize, settings.stochastic)
+    flags = (settings.stochastic, np.float32(coupled) if coupled else None, settings.maximize or None)
     threads = min(torch.get_num_threads(), int(ends[-1]) // WORTH_A_THREAD)
     if threads < 2:
         _walk(*fixed, np.int64(0), ends[-1], *reals, *flags)
         return
     cuts = np.linspace(0, ends[-1], threads + 1).astype(np.int64)
-    list(_pool(os.getpid(), threads).map(lambda cut: _walk(*fixed, *cut, *reals, *flags), pairwise(cuts)))
+    own, *others = ((*fixed, *cut, *reals, *flags) for cut in pairwise(cuts))
+    waiting = [_pool(os.getpid(), threads - 1).submit(_walk, *cut) for cut in others]
+    _walk(*own)
+    for one in waiting:
+        one.result()
 
 
 @functools.lru_cache(maxsize=1)
@@ -90,7 +97,7 @@ def _count(addresses: np.ndarray) -> np.ndarray:
 @_compiled
 def _walk(
     like_p: Any, like_g: Any, table: Any, ends: Any, floats: Any, phases: Any, begin: int, end: int,
-    lr: Any, shrink: Any, coupled: Any, eps: Any, maximize: bool, stochastic: bool,
+    lr: Any, shrink: Any, eps: Any, stochastic: bool, coupled: Any, maximize: Any,
 ) -> None:  # fmt: skip
     for k in range(len(table)):
         size = table[k, 5]
@@ -109,7 +116,7 @@ def _walk(
             shift = first + number * (apart - block)
             _stretch(
                 p[low:stop], g[low:stop], ratio[low:stop], scale[low:stop], shift + low, a, keep, unit,
-                phases[k, 0], phases[k, 1], lr, shrink, coupled, eps, maximize, stochastic,
+                phases[k, 0], phases[k, 1], lr, shrink, eps, stochastic, coupled, maximize,
             )  # fmt: skip
             low = stop
 
@@ -117,28 +124,28 @@ def _walk(
 @_compiled
 def _stretch(
     p: Any, g: Any, ratio: Any, scale: Any, first: int, a: Any, keep: Any, unit: Any,
-    phase: Any, p_phase: Any, lr: Any, shrink: Any, coupled: Any, eps: Any, maximize: bool, stochastic: bool,
+    phase: Any, p_phase: Any, lr: Any, shrink: Any, eps: Any, stochastic: bool, coupled: Any, maximize: Any,
 ) -> None:  # fmt: skip
+    dither = np.uint32(np.uint32(np.uint32(first) * _ELEMENT) + phase)
+    p_dither = np.uint32(np.uint32(np.uint32(first) * _P_ELEMENT) + p_phase)
     for i in range(len(p)):
         x, d, s = _wide(p[i]), _wide(g[i]), _wide(scale[i])
-        if maximize:
+        if maximize is not None:
             d = -d
-        if coupled != _ZERO:
+        if coupled is not None:
             d = d + x * coupled
         d = _within(d, _LARGEST) + (d - d)
         m = np.float32(ratio[i]) * unit * (s + eps) + d * a
         s = np.sqrt((s * s) * keep + (d * d) * a)
-        r = _within(m / max(s + eps, _TINY), _ONE)
+        r = _within(m / (s + eps), _ONE)
         x = x * shrink - r * lr
-        place = np.uint32(first + i)
-        dither = np.uint32(np.uint32(place * _ELEMENT) + phase)
         known = r if r == r else _ZERO
-        level = known * _LEVELS + (np.float32(np.int32(dither >> _HALF)) * _FINE + _SHIFT)
+        level = known * _LEVELS + np.uint32(_SHIFT | np.uint32(dither >> _HALF)).view(np.float32)
         ratio[i] = np.int8(np.int32(level) - np.int32(LEVELS + 1))
         bits = np.uint32(np.float32(s).view(np.uint32) + np.uint32(dither & _LOW))
         scale[i] = np.uint16(np.uint32(bits >> _HALF))
-        p_dither = np.uint32(np.uint32(place * _P_ELEMENT) + p_phase)
         p[i] = _narrow(p[i], x, np.uint32(p_dither >> _HALF), stochastic)
+        dither, p_dither = np.uint32(dither + _ELEMENT), np.uint32(p_dither + _P_ELEMENT)
 
 
 @intrinsic
@@ -151,9 +158,8 @@ def _pointer(context: Any, address: Any) -> Any:
 
 @njit(inline="always")
 def _within(x: Any, bound: Any) -> Any:
-    """`x` cut to [-bound, bound]; NaN stays NaN, as `min` and `max` would not have it."""
-    x = -bound if x < -bound else x
-    return bound if x > bound else x
+    """`x` cut to [-bound, bound], by two instructions; NaN stays NaN where it comes first."""
+    return min(max(x, -bound), bound)
 
 
 def _wide(value: Any) -> Any:
