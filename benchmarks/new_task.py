@@ -21,7 +21,7 @@ SEEDS = (1, 2, 3)
 BATCH, WIDTH, WAVES = 256, 64, 64
 
 
-def train(beta: float, lr: float, seed: int, run) -> None:
+def train(beta: float, seed: int, run, lr: float) -> None:
     import torch
     from sklearn.datasets import load_sample_image
     from torch import nn
