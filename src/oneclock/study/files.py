@@ -65,6 +65,20 @@ def sealed(value: Mapping[str, Any], indent: int | None = None) -> str:
     return f'{told}"{_seal(told.encode())}"{end}'
 
 
+def is_whole(data: bytes) -> bool:
+    """Whether this is a file of the newest schema, as it was written; told without reading what it says.
+
+    >>> data = sealed({"steps": 100}).encode()
+    >>> is_whole(data), is_whole(data.replace(b"100", b"900"))
+    (True, False)
+    """
+    seal = data.rstrip(b"} \n")[-17:-1].decode("ascii", "replace")
+    return data.startswith(_BEGINNINGS) and _ends_with(data, seal)
+
+
+_BEGINNINGS = (b'{"schema": %d,' % SCHEMA, b'{\n "schema": %d,' % SCHEMA)
+
+
 def _ends_with(data: bytes, seal: object) -> bool:
     """Whether this is the seal of all that stands before it, and nothing but the object's end behind it."""
     told, found, end = data.rpartition(f'"{seal}"'.encode())

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from oneclock.study import best as choosing
 from oneclock.study import shown
 from oneclock.study.claims import holder
-from oneclock.study.files import read_json, write_json
-from oneclock.study.identity import Beta, Identity, hash_of, safe_name
+from oneclock.study.files import is_whole, read_json, write_json
+from oneclock.study.identity import Beta, Identity, hash_of, safe_name, tied_of
 from oneclock.study.packed import write_folders
-from oneclock.study.places import PACKED, Files, is_packed, places
-from oneclock.study.records import Result, Run, damage
+from oneclock.study.places import PACKED, Files, Line, is_packed, places
+from oneclock.study.records import Result, Run, damage, how_ended
 
 if TYPE_CHECKING:
     import pandas
@@ -119,10 +119,11 @@ class Study:
         return self._ended
 
     def _result(self, folder: str, files: Files) -> Result | None:
+        place = f"{self._runs}/{folder}"
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            run = Run.read(f"{self._runs}/{folder}", files)
-            self._identities[folder] = run.identity
-            return run.result
+            if isinstance(files, Line) or not is_whole(files.read("run.json") or b""):
+                self._identities[folder] = Run.read(place, files).identity
+            return how_ended(files, place)[0]
         return None
 
     def remember(self, folder: str, result: Result) -> None:
@@ -140,10 +141,16 @@ class Study:
     def losses(self, experiment: str) -> list[choosing.Cell]:
         """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best rate."""
         ended = self._by_experiment.get(safe_name(experiment), {}) if self.ended else {}
-        own = [(self.identity(folder), result.loss) for folder, result in ended.items()]
-        runs = [(one.beta, one.rate, one.seed, loss) for one, loss in own]
+        runs = [(*self._cell(folder), result.loss) for folder, result in ended.items()]
         rates = choosing.best_rates(runs)
         return [(b, seed, loss) for b, rate, seed, loss in runs if isinstance(b, float) and rate == rates[b]]
+
+    def _cell(self, folder: str) -> tuple[Beta, float | None, int]:
+        """Beta, rate and seed of a run, from its name where that says it: of very many its record takes longer."""
+        if (named := tied_of(folder)) is not None:
+            return named
+        identity = self.identity(folder)
+        return identity.beta, identity.rate, identity.seed
 
     def best(self, experiment: str | None = None) -> choosing.Best:
         """The best beta so far of an experiment, with how sure that is; of the first where none is named."""

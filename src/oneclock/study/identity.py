@@ -58,6 +58,23 @@ class Identity:
         return hash_of(self.named)
 
 
+def tied_of(folder: str) -> tuple[float, float | None, int] | None:
+    """Beta, rate and seed of a tied run, by the name of its folder; None of any other.
+
+    >>> tied_of("digits/beta-0.9-seed-1"), tied_of("digits/betas-0.9-0.999-rate-0.5-seed-1")
+    ((0.9, None, 1), None)
+    """
+    found = _TIED.fullmatch(folder)
+    if found is None:
+        return None
+    beta, rate, seed = found.groups()
+    return float(beta), None if rate is None else float(rate), int(seed)
+
+
+_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
+_TIED = re.compile(rf"[^/]+/beta-({_NUMBER})(?:-rate-({_NUMBER}))?-seed-(\d+)")
+
+
 def hash_of(value: Any) -> str:
     """A short hash of plain data, the same on every machine.
 

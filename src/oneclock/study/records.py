@@ -19,6 +19,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -32,6 +33,7 @@ from oneclock.study.places import Files, Folder, places
 
 Status = Literal["finished", "diverged", "failed"]
 """How a run ended: `finished` its budget, `diverged` (a loss that is not finite), or `failed` (reason says why)."""
+_STATUSES = frozenset(get_args(Status))
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Run:
 
     def finish(self, status: Status, seconds: float, steps: int | None = None, reason: str | None = None) -> Result:
         """Write the result, once: from here on the run is finished."""
-        assert status in get_args(Status)
+        assert status in _STATUSES
         data = self._bytes()
         known = Evaluations.read(data, self.path)
         last = known.steps[-1] if known.steps else 0
@@ -153,7 +155,7 @@ class Run:
     @property
     def result(self) -> Result | None:
         """How it ended, or None while it has not. `Damaged` where the curve is not as long as it was then."""
-        return self._ended()[0]
+        return how_ended(self._files, self._place)[0]
 
     def points(self) -> list[Point]:
         """All evaluations so far, by step; of a step logged twice the later line counts."""
@@ -161,7 +163,10 @@ class Run:
 
     def whole(self) -> tuple[Result | None, Evaluations]:
         """How it ended and what it measured, compared with one another: `Damaged` where they do not agree."""
-        (result, proof), data = self._ended(), self._bytes()  # in this order: once it has ended, its curve stays
+        (result, proof), data = (
+            how_ended(self._files, self._place),
+            self._bytes(),
+        )  # in this order: once it has ended, its curve stays
         known = Evaluations.read(data, self._place)
         if proof is not None and proof != _proof(data):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: it does not hold what was written")
@@ -176,25 +181,26 @@ class Run:
             return None
         return Curve([step for step, _ in pairs], [value for _, value in pairs])
 
-    def _ended(self) -> tuple[Result | None, dict[str, Any] | None]:
-        """How the run ended, and what proves its curve whole (None in records of schema 1)."""
-        data = self._files.read("result.json")
-        if data is None:
-            return None, None
-        values = unsealed(data, f"{self._place}/result.json")
-        try:
-            result = Result(**{name: values[name] for name in Result.__dataclass_fields__})
-        except KeyError as error:
-            raise ValueError(f"{self.path}/result.json lacks {error}; it was not written by oneclock") from None
-        if result.status not in get_args(Status):
-            raise Damaged(f"{self.path}/result.json is damaged: {result.status!r} is no way to end")
-        proof = values.get("curve")
-        if proof is not None and proof["bytes"] != (self._files.length("curve.jsonl") or 0):
-            raise Damaged(f"{self.path}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
-        return result, proof
-
     def _bytes(self) -> bytes:
         return self._files.read("curve.jsonl", LARGEST_CURVE) or b""
+
+
+def how_ended(files: Files, place: str | Path) -> tuple[Result | None, dict[str, Any] | None]:
+    """How the run of these files ended, and what proves its curve whole (None in records of schema 1)."""
+    data = files.read("result.json")
+    if data is None:
+        return None, None
+    values = unsealed(data, f"{place}/result.json")
+    try:
+        result = Result(*itemgetter(*Result.__dataclass_fields__)(values))
+    except KeyError as error:
+        raise ValueError(f"{place}/result.json lacks {error}; it was not written by oneclock") from None
+    if result.status not in _STATUSES:
+        raise Damaged(f"{place}/result.json is damaged: {result.status!r} is no way to end")
+    proof = values.get("curve")
+    if proof is not None and proof["bytes"] != (files.length("curve.jsonl") or 0):
+        raise Damaged(f"{place}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
+    return result, proof
 
 
 def runs_of(study: Path) -> Iterator[Run]:
