@@ -179,6 +179,45 @@ def test_caltech_as_run_does_not_take_a_set_without_a_split(tmp_path):
         open_images(find("swint-caltech256").data, tmp_path)
 
 
+def test_caltech_as_printed_does_not_take_a_copy_that_is_divided_otherwise(tmp_path):
+    WRITERS["caltech256"](tmp_path)
+    spec = override(find("swint-caltech256-as-printed"), SETTINGS["swint-caltech256-as-printed"]).data
+    with pytest.raises(ValueError, match=r"fetch 256_ObjectCategories.tar of data.caltech.edu and put it into"):
+        open_images(spec, tmp_path)
+    for part, count in (("train", 5), ("val", 2)):
+        for number in range(count):
+            write_image(tmp_path / "caltech256" / part / "ak47" / f"{number}.png", 0, number)
+    with pytest.raises(ValueError, match=r"has 5 images of the class 'ak47', and the experiment trains on 4 of each"):
+        open_images(spec, tmp_path)
+
+
+def test_a_set_with_a_split_of_its_own_is_not_divided_again(tmp_path):
+    spec = override(small("resnet50-food101", tmp_path), ["data.train_per_class=2"])
+    with pytest.raises(ValueError, match=r"food101 has a split of its own: data.train_per_class must be none"):
+        open_images(spec.data, tmp_path)
+
+
+def test_tables_are_read_as_datasets_saves_them(tmp_path):
+    """The form in which the authors had Caltech-256: a folder of each split, with Arrow files."""
+    from datasets import load_dataset
+
+    WRITERS["caltech256"](tmp_path / "hub")
+    rows = load_dataset(str(tmp_path / "hub" / "caltech256"), cache_dir=str(tmp_path / "cache"))
+    rows.save_to_disk(tmp_path / "saved" / "caltech256")
+    for root in (tmp_path / "hub", tmp_path / "saved"):
+        train, validation = open_images(find("swint-caltech256").data, root)
+        assert np.bincount(train.labels).tolist() == [6, 6, 6]
+        assert np.bincount(validation.labels).tolist() == [3, 3, 3]
+        assert np.asarray(train[4][0]).mean((0, 1)).argmax() == train[4][1]
+
+
+def test_tables_of_imagenet100_lie_where_its_folders_would(tmp_path):
+    WRITERS["caltech256"](tmp_path)
+    (tmp_path / "caltech256").rename(tmp_path / "imagenet100")
+    train, validation = open_images(find("resnet50-imagenet100").data, tmp_path)
+    assert (len(train), len(validation)) == (4 * (6 + 3), 4 * 2)
+
+
 def write_cifar(root, monkeypatch):
     """The pickles in which CIFAR-100 is distributed; torchvision checks their md5, which is the small files' here."""
     folder = root / "cifar-100-python"

@@ -25,6 +25,11 @@ def in_memory(images: np.ndarray, labels: np.ndarray, spec: Images) -> Sets:
     return train, validation
 
 
+def has_classes(folder: Path) -> bool:
+    """Whether a folder has others in it, as classes are."""
+    return folder.is_dir() and any(path.is_dir() for path in folder.iterdir())
+
+
 def class_folders(folder: Path, spec: Images) -> Sets:
     """FOLDER/train/CLASS/IMAGE and FOLDER/val/CLASS/IMAGE."""
     found = [folder / name for name in ("val", "validation", "valid", "test") if (folder / name).is_dir()]
@@ -34,6 +39,12 @@ def class_folders(folder: Path, spec: Images) -> Sets:
     if train.keys() != validation.keys():
         odd = sorted(train.keys() ^ validation.keys())
         raise ValueError(f"{folder}: train and {found[0].name} differ in their classes, first {odd[0]!r}")
+    most = max(train, key=lambda name: len(train[name]))
+    if spec.train_per_class is not None and len(train[most]) > spec.train_per_class:
+        raise ValueError(
+            f"{folder}/train has {len(train[most])} images of the class {most!r}, and the experiment trains on "
+            f"{spec.train_per_class} of each: divide it anew, or set data.train_per_class"
+        )
     return by_class(train, sorted(train)), by_class(validation, sorted(train))
 
 

@@ -51,14 +51,23 @@ class HubImages:
 
     def is_local(self, folder: Path) -> bool:
         """Whether the files of the repository lie in a folder."""
-        return folder.is_dir() and bool(local_files(folder, None, self.train[0]))
+        return folder.is_dir() and bool(table_files(folder, self.train[0]))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that are read."""
+        return tuple(name for name in (self.image, self.label, self.name) if name)
+
+    def local(self, folder: Path) -> dict[str, list[Path]]:
+        """The files of each split below a folder."""
+        return {split: table_files(folder, split) for split in (*self.train, *self.validation)}
 
     def read_local(self, folder: Path, spec: Images) -> Sets:
         """Both sets from the files of the repository (Parquet, or Arrow as datasets saves it) below a folder."""
         require("datasets", extra="vision")
         load_dataset = dataset_loader()
 
-        found = {split: local_files(folder, None, split) for split in (*self.train, *self.validation)}
+        found = self.local(folder)
         if absent := [split for split, files in found.items() if not files]:
             raise ValueError(f"{folder} has no files of the {absent[0]} split of {self.repository}: fetch them too")
 
@@ -106,12 +115,16 @@ class HubImages:
         return TableImages(rows.select(kept), self.image, [classes[found[place]] for place in kept])
 
     def _check(self, split: str, rows: Any, spec: Images) -> None:
-        columns = [name for name in (self.image, self.label, self.name) if name]
-        if absent := [name for name in columns if name not in rows.column_names]:
+        if absent := [name for name in self.columns if name not in rows.column_names]:
             raise ValueError(
                 f"{spec.source} ({split}) has no column {absent[0]!r}, only {', '.join(rows.column_names)}: "
                 f"it is not a copy of {self.repository}"
             )
+
+
+def table_files(folder: Path, split: str) -> list[Path]:
+    """The tables of a split; beside images there may lie texts of any kind."""
+    return [path for path in local_files(folder, None, split) if path.suffix in (".parquet", ".arrow")]
 
 
 def _plain(value: Any) -> Any:
