@@ -14,6 +14,7 @@ from small_data import SETTINGS, WRITERS, small, write_image
 from oneclock.data import load
 from oneclock.data.image_sources import open_images
 from oneclock.data.image_tables import HubImages
+from oneclock.data.imagenet100 import CLASSES
 from oneclock.data.images import evaluation_transform, training_transform
 from oneclock.data.pictures import TensorImages, split_per_class
 from oneclock.experiments import find, override
@@ -211,11 +212,37 @@ def test_tables_are_read_as_datasets_saves_them(tmp_path):
         assert np.asarray(train[4][0]).mean((0, 1)).argmax() == train[4][1]
 
 
+def write_imagenet_tables(root, names):
+    """As the hub's copy, which divides the training images in two and names classes in a column."""
+    import pyarrow.parquet as pq
+
+    WRITERS["caltech256"](root)
+    (root / "caltech256").rename(root / "imagenet100")
+    for path in (root / "imagenet100").rglob("*.parquet"):
+        table = pq.read_table(path)
+        spelled = [names[label - 1] for label in table["label"].to_pylist()]
+        pq.write_table(table.set_column(2, "text", [spelled]), path)
+
+
 def test_tables_of_imagenet100_lie_where_its_folders_would(tmp_path):
-    WRITERS["caltech256"](tmp_path)
-    (tmp_path / "caltech256").rename(tmp_path / "imagenet100")
+    write_imagenet_tables(tmp_path, ["tench", "goldfish, Carassius auratus", "great_white_shark", "a fish unheard of"])
     train, validation = open_images(find("resnet50-imagenet100").data, tmp_path)
     assert (len(train), len(validation)) == (4 * (6 + 3), 4 * 2)
+
+
+def test_another_choice_of_a_hundred_classes_is_not_imagenet100(tmp_path):
+    write_imagenet_tables(tmp_path / "tables", ["tench", "bonnet", "langur", "window screen"])
+    with pytest.raises(ValueError, match=r"imagenet100 has 3 classes that do not belong to it, first 'bonnet'"):
+        open_images(find("resnet50-imagenet100").data, tmp_path / "tables")
+    WRITERS["imagenet100"](tmp_path)
+    for part in ("train.X1", "val.X"):
+        (tmp_path / "imagenet100" / part / "n01440764").rename(tmp_path / "imagenet100" / part / "n02869837")
+    with pytest.raises(ValueError, match=r"has a class 'n02869837' that Kaggle's ImageNet100 has not"):
+        open_images(find("resnet50-imagenet100").data, tmp_path)
+
+
+def test_the_hundred_classes_of_imagenet100_are_a_hundred():
+    assert len(CLASSES) == len(set(CLASSES.values())) == 100
 
 
 def write_cifar(root, monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from oneclock.data.imagenet100 import strangers
 from oneclock.data.pictures import FileImages, Sets, TensorImages, by_class, images_below, split_files, split_per_class
 from oneclock.experiments.spec import Images
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
@@ -106,6 +107,8 @@ def imagenet100(root: Path, spec: Images) -> Sets:
     classes = sorted(parts["train"])
     if odd := sorted(parts["train"].keys() ^ parts["val"].keys()):
         raise ValueError(f"{folder}: training and validation differ in their classes, first {odd[0]!r}")
+    if odd := strangers(classes):
+        raise ValueError(f"{folder} has a class {odd[0]!r} that Kaggle's ImageNet100 has not: fetch that one")
     return by_class(parts["train"], classes), by_class(parts["val"], classes)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from oneclock.data import bundled, image_layouts
 from oneclock.data.image_tables import HubImages
+from oneclock.data.imagenet100 import strangers
 from oneclock.data.pictures import Pictures, Sets
 from oneclock.data.places import in_gigabytes, missing, offline
 from oneclock.experiments.overrides import did_you_mean
@@ -218,6 +219,7 @@ SOURCES = {
             validation=("test",),
             name="text",
             rows={"train": 117_000, "validation": 13_000, "test": 5_000},
+            strangers=strangers,
         ),
     ),
     "cars": ImageSource(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ class HubImages:
     """A repository: which of its splits train and which validate, and its columns.
 
     `name` is a column with the class's name, where there is one: classes are then numbered in the order of the names.
-    `rows` are those of each split, as the repository's page says: with fewer a copy is refused.
+    `rows` are those of each split, as the repository's page says: with fewer a copy is refused. `strangers` finds the
+    classes that do not belong to it, where these are known.
     """
 
     repository: str
@@ -28,6 +29,17 @@ class HubImages:
     label: str = "label"
     name: str | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
+    strangers: Callable[[Collection[str]], list[str]] = lambda found: []
+
+    def classes(self, values: Iterable[Any], spec: Images) -> list[Any]:
+        """The classes that are used, of the values that the training splits have; a ValueError for a strange one."""
+        used = sorted({_plain(value) for value in values} - set(spec.leave_out))
+        if odd := self.strangers(used):
+            raise ValueError(
+                f"{spec.source} has {len(odd)} classes that do not belong to it, first {odd[0]!r}: "
+                f"it is not a copy of {self.repository}"
+            )
+        return used
 
     def read(self, spec: Images) -> Sets:
         """Both sets from the hub or its cache; an OSError where they are not to be had."""
@@ -93,7 +105,7 @@ class HubImages:
         }  # a table may not say so
         column = self.name or self.label
         values = {split: [_plain(value) for value in rows[column]] for split, rows in parts.items()}
-        used = sorted({value for split in self.train for value in values[split]} - set(spec.leave_out))
+        used = self.classes((value for split in self.train for value in values[split]), spec)
         classes = {value: number for number, value in enumerate(used)} if self.name else None
         return self._joined(parts, values, self.train, classes), self._joined(parts, values, self.validation, classes)
 

@@ -133,7 +133,7 @@ def _tables(part: Part, hub: HubImages, spec: Images, classes: int) -> Part:
     if part.problem is not None and "fetch all of it" not in part.problem:
         return part
     training = [path for split in hub.train for path in files[split]]
-    return _with_classes(part, len(values_in(training, hub.name or hub.label) - set(spec.leave_out)), classes)
+    return _with_classes(part, len(hub.classes(values_in(training, hub.name or hub.label), spec)), classes)
 
 
 def _with_classes(part: Part, seen: int, classes: int) -> Part:
