@@ -201,8 +201,8 @@ NOTES: dict[str, tuple[Note, ...]] = {
         ),
         Note(
             "ours",
-            "In validation the masks are those of seed 1, whatever the run's seed. The authors' change with the seed, of "
-            "which only 1 counts.",
+            "In validation the masks are those of seed 1, whatever the run's seed. The authors' change with it; of "
+            "theirs only seed 1 counts.",
         ),
         Note("as run", "The tables of positions decay with all matrices; the norms do not.", ("optimizer.decay",)),
         Note(
