@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,7 @@ def class_folders(folder: Path, spec: Images) -> Sets:
     if not found:
         raise ValueError(f"{folder} has images to train on and none to validate with: add {folder}/val/CLASS/IMAGE")
     train, validation = (_without(images_below(part), spec) for part in (folder / "train", found[0]))
-    if train.keys() != validation.keys():
-        odd = sorted(train.keys() ^ validation.keys())
-        raise ValueError(f"{folder}: train and {found[0].name} differ in their classes, first {odd[0]!r}")
+    _agree(folder, train, validation)
     most = max(train, key=lambda name: len(train[name]))
     if spec.train_per_class is not None and len(train[most]) > spec.train_per_class:
         raise ValueError(
@@ -78,13 +77,16 @@ def cars(root: Path, spec: Images) -> Sets:
 def tinyimagenet(root: Path, spec: Images) -> Sets:
     """tiny-imagenet-200, as distributed, or with its validation images already sorted into class folders."""
     folder = root / "tiny-imagenet-200"
-    train = images_below(folder / "train")
-    classes, annotations = sorted(train), folder / "val" / "val_annotations.txt"
+    train, annotations = images_below(folder / "train"), folder / "val" / "val_annotations.txt"
+    classes = sorted(train)
     if not (folder / "val" / "images").is_dir():
-        return by_class(train, classes), by_class(images_below(folder / "val"), classes)
+        validation = images_below(folder / "val")
+        _agree(folder, classes, validation)
+        return by_class(train, classes), by_class(validation, classes)
     if not annotations.is_file():
         raise ValueError(f"{annotations} is missing: without it the validation images have no classes")
     lines = [line.split("\t") for line in annotations.read_text().splitlines()]
+    _agree(folder, classes, {line[1] for line in lines})
     paths = [folder / "val" / "images" / line[0] for line in lines]
     if absent := [path for path in paths if not path.is_file()]:
         raise ValueError(f"{absent[0]} is missing, and {len(absent) - 1} more: unpack TinyImageNet again")
@@ -105,8 +107,7 @@ def imagenet100(root: Path, spec: Images) -> Sets:
     if not all(parts.values()):
         raise ValueError(f"{folder} has no train.X1 to train.X4 and val.X with images: unpack ImageNet100 again")
     classes = sorted(parts["train"])
-    if odd := sorted(parts["train"].keys() ^ parts["val"].keys()):
-        raise ValueError(f"{folder}: training and validation differ in their classes, first {odd[0]!r}")
+    _agree(folder, classes, parts["val"])
     if odd := strangers(classes):
         raise ValueError(f"{folder} has a class {odd[0]!r} that Kaggle's ImageNet100 has not: fetch that one")
     return by_class(parts["train"], classes), by_class(parts["val"], classes)
@@ -121,6 +122,11 @@ def caltech256(root: Path, spec: Images) -> Sets:
         )
     files = images_below(root / "caltech256" / "256_ObjectCategories")
     return split_files(_without(files, spec), spec.train_per_class, spec.split_seed)
+
+
+def _agree(folder: Path, train: Iterable[str], validation: Iterable[str]) -> None:
+    if odd := sorted({*train} ^ {*validation}):
+        raise ValueError(f"{folder}: training and validation differ in their classes, first {odd[0]!r}")
 
 
 def _without(files: dict[str, list[Path]], spec: Images) -> dict[str, list[Path]]:

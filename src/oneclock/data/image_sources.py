@@ -18,7 +18,7 @@ from oneclock.data import bundled, image_layouts
 from oneclock.data.image_tables import HubImages
 from oneclock.data.imagenet100 import strangers
 from oneclock.data.pictures import Pictures, Sets
-from oneclock.data.places import in_gigabytes, missing, offline
+from oneclock.data.places import in_gigabytes, missing, offline, shortened
 from oneclock.experiments.overrides import did_you_mean
 from oneclock.experiments.spec import Images
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
@@ -91,8 +91,12 @@ def _found(source: ImageSource, spec: Images, root: Path) -> Sets:
     if (here := found_at(spec, root)) is not None:
         try:
             return here.read()
-        except (RuntimeError, FileNotFoundError) as error:  # torchvision's words for a damaged copy
-            raise ValueError(f"{here.place}: {error}") from None
+        except ImportError:
+            raise
+        except Exception as error:  # whatever a damaged copy makes of the libraries that read it
+            if type(error) is ValueError:  # our own words
+                raise
+            raise ValueError(f"{here.place}: {shortened(error)}; fetch it again") from None
     for fetch in _ways(source, spec, root):
         try:
             return fetch()
