@@ -44,7 +44,7 @@ class ImageSource:
 
 
 @dataclass(frozen=True)
-class Found:
+class LocalCopy:
     """A local copy: its place, how it is read, and the repository whose tables it has, if these are what it is."""
 
     place: Path
@@ -70,19 +70,19 @@ def open_images(spec: Images, root: Path) -> Sets:
     return train, validation
 
 
-def found_at(spec: Images, root: Path) -> Found | None:
+def found_at(spec: Images, root: Path) -> LocalCopy | None:
     """Where a source lies below the root, and how it is read there; None where it does not."""
     source, folder = SOURCES[spec.source], root / spec.source
-    distributed = Found(root / source.marker, lambda: source.read(root, spec))
+    distributed = LocalCopy(root / source.marker, lambda: source.read(root, spec))
     own_folder = distributed.place == folder  # where tables may lie as well
     if image_layouts.has_classes(folder / "train"):
-        return Found(folder / "train", lambda: image_layouts.class_folders(folder, spec))
+        return LocalCopy(folder / "train", lambda: image_layouts.class_folders(folder, spec))
     if distributed.place.exists() and not own_folder and not _needs_split(source, spec):
         return distributed
     if (hub := hub_of(spec)) is not None and hub.is_local(folder):
-        return Found(folder, lambda: hub.read_local(folder, spec), hub)
+        return LocalCopy(folder, lambda: hub.read_local(folder, spec), hub)
     if (folder / "train").is_dir():
-        return Found(folder / "train", lambda: image_layouts.class_folders(folder, spec))
+        return LocalCopy(folder / "train", lambda: image_layouts.class_folders(folder, spec))
     return distributed if distributed.place.exists() else None
 
 

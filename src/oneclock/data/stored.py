@@ -76,7 +76,7 @@ def _first_row(path: Path) -> Stored:
 _READERS: Mapping[str, Callable[[Path], Stored]] = {".parquet": _parquet, ".arrow": _arrow}
 
 
-def cached(repository: str, config: str | None) -> tuple[Path, Mapping[str, Stored]] | None:
+def prepared(repository: str, config: str | None) -> tuple[Path, Mapping[str, Stored]] | None:
     """What datasets has prepared of a repository, the newest if there are several: the folder, and its splits."""
     from datasets import DatasetInfo
     from datasets import config as settings

@@ -14,7 +14,7 @@ import numpy as np
 from oneclock.data import image_sources
 from oneclock.data.image_tables import HubImages
 from oneclock.data.places import data_root, in_gigabytes
-from oneclock.data.stored import Stored, cached, stored_in, values_in
+from oneclock.data.stored import Stored, prepared, stored_in, values_in
 from oneclock.data.text_sources import BUNDLED, HUB, Documents
 from oneclock.data.tokens import hub_name, local_tokenizer
 from oneclock.experiments.spec import T5, Experiment, Images, Text
@@ -79,7 +79,7 @@ def _text(spec: Text, root: Path) -> Part:
 def _of_the_hub(part: Part, repositories: Sequence[str], config: str | None, expected: Rows) -> Part:
     """The part from what datasets has prepared of a repository before, or what is expected where it has not."""
     for repository in repositories:
-        if (kept := cached(repository, config)) is not None:
+        if (kept := prepared(repository, config)) is not None:
             folder, splits = kept
             return _judged(replace(part, place=str(folder)), {split: splits.get(split) for split in expected}, expected)
     return replace(part, counts=tuple((split, None, rows) for split, rows in expected.items()))
