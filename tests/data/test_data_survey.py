@@ -124,3 +124,11 @@ def test_what_datasets_keeps_of_the_hub_is_found_and_counted(tmp_path, monkeypat
     assert part.counts == (("train", 2, 5_489_000), ("validation", 2, 9_347))
     assert "has 2 of about 5,489,000 rows in its train split" in str(part.problem)
     assert survey(find("nanogpt-wikitext103"), tmp_path / "data")[0].place is None
+
+
+def test_a_part_of_a_stream_is_not_wrong(tmp_path):
+    for split in ("train", "validation"):
+        write_parquet(tmp_path / "c4" / f"{split}-00000-of-00001.parquet", ["a", "b"])
+    part, _ = survey(find("llama60m-c4"), tmp_path)
+    assert part.counts == (("train", 2, None), ("validation", 2, None))
+    assert part.problem is None
