@@ -96,6 +96,9 @@ def test_a_diverged_run_is_worse_than_any_training_loss():
     analysis = analyse(columns, draws=20, repeats=5)
     assert named(analysis.introduction.train, "Refresh R0=1000").gaps[1] == float("inf")
     assert not named(analysis.introduction.times, "Refresh R0=1000").reached[1]
+    both = [one for one in analysis.introduction.comparisons if one.second == "recommended"]
+    assert [(one.interval, one.told_apart) for one in both] == [(None, False)] * 3  # infinite, both of them
+    assert "a loss that is not finite, to tell apart" in train_robustness(analysis).notes[0]
 
 
 def test_an_experiment_without_training_losses_or_curves_is_left_out_alone():
@@ -110,6 +113,47 @@ def test_an_experiment_without_training_losses_or_curves_is_left_out_alone():
     assert (refresh.development.answered, refresh.all.answered) == (1, 2)
     del columns["train_loss"]
     assert analyse(columns, draws=20, repeats=5).introduction.train == ()
+
+
+def steady(horizon=10_000):
+    """Twelve experiments of three seeds whose training losses at 0.9, the rule's pick, and 0.99 are 2 % apart in each,
+    and far above that at 0.5 in some; beta 0.5 validates worst, so that no rule picks it. One more has `horizon`."""
+    found = [
+        {"experiment": f"e{number}", "beta": beta, "seed": seed, "budget": steps, "t_es": steps, "min_val_loss": val}
+        | {"min_train_loss": train * (1 + 0.0001 * seed)}
+        for number in range(13)
+        for steps in [horizon if number == 12 else 10_000]
+        for beta, val, train in ((0.5, 3.0, 1.0), (0.9, 1.0, 1 + 0.03 * number), (0.99, 1.1, 1.02 + 0.03 * number))
+        for seed in (1, 2, 3)
+    ]
+    return {key: [row[key] for row in found] for key in found[0]}
+
+
+def test_rules_are_told_apart_by_their_differences_in_each_experiment_and_not_by_their_own_intervals():
+    introduction = analyse(steady(), fixed=0.99, rules=[Fixed(0.99)], draws=400, repeats=5).introduction
+    names = ("Refresh R0=1000", "Fixed beta=0.99, given")
+    refresh, fixed = (named(introduction.train, name).all.mean for name in names)
+    assert refresh.experiments.lower < fixed.value < refresh.experiments.upper
+    assert fixed.experiments.lower < refresh.value < fixed.experiments.upper
+    mean = next(one for one in introduction.comparisons if one.second == "Fixed beta=0.99" and one.figure == "mean")
+    assert (mean.first, mean.experiments, mean.told_apart) == ("Refresh R0=1000", 13, True)
+    assert mean.difference == pytest.approx(-0.02, rel=1e-3)
+    assert mean.interval.lower < -0.02 < mean.interval.upper < 0
+
+
+def test_a_pair_is_compared_where_both_rules_have_a_beta():
+    analysis = analyse(steady(horizon=900), fixed=0.99, draws=50, repeats=5)
+    counts = {(one.first, one.second): one.experiments for one in analysis.introduction.comparisons}
+    assert counts == {
+        ("Refresh R0=1000", "recommended"): 12,
+        ("Refresh R0=1000", "Fixed beta=0.99"): 12,
+        ("recommended", "Fixed beta=0.99"): 13,
+    }
+    (sentence,) = [
+        text for text in train_robustness(analysis).notes if text.startswith("Refresh R0=1000 against Fixed")
+    ]
+    assert "on the training loss of 12 experiments: mean -2.0" in sentence
+    assert sentence.endswith("percentage points, told apart by mean, max, cvar.")
 
 
 def test_the_papers_losses_have_neither():

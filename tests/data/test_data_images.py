@@ -14,6 +14,7 @@ from small_data import SETTINGS, WRITERS, small, write_image
 from oneclock.data import load
 from oneclock.data.image_sources import open_images
 from oneclock.data.image_tables import HubImages
+from oneclock.data.imagenet100 import CLASSES
 from oneclock.data.images import evaluation_transform, training_transform
 from oneclock.data.pictures import TensorImages, split_per_class
 from oneclock.experiments import find, override
@@ -177,6 +178,71 @@ def test_caltech_as_run_does_not_take_a_set_without_a_split(tmp_path):
     WRITERS["caltech256-as-printed"](tmp_path)
     with pytest.raises(ValueError, match="has no split of its own.*swint-caltech256-as-printed"):
         open_images(find("swint-caltech256").data, tmp_path)
+
+
+def test_caltech_as_printed_does_not_take_a_copy_that_is_divided_otherwise(tmp_path):
+    WRITERS["caltech256"](tmp_path)
+    spec = override(find("swint-caltech256-as-printed"), SETTINGS["swint-caltech256-as-printed"]).data
+    with pytest.raises(ValueError, match=r"fetch 256_ObjectCategories.tar of data.caltech.edu and put it into"):
+        open_images(spec, tmp_path)
+    for part, count in (("train", 5), ("val", 2)):
+        for number in range(count):
+            write_image(tmp_path / "caltech256" / part / "ak47" / f"{number}.png", 0, number)
+    with pytest.raises(ValueError, match=r"has 5 images of the class 'ak47', and the experiment trains on 4 of each"):
+        open_images(spec, tmp_path)
+
+
+def test_a_set_with_a_split_of_its_own_is_not_divided_again(tmp_path):
+    spec = override(small("resnet50-food101", tmp_path), ["data.train_per_class=2"])
+    with pytest.raises(ValueError, match=r"food101 has a split of its own: data.train_per_class must be none"):
+        open_images(spec.data, tmp_path)
+
+
+def test_tables_are_read_as_datasets_saves_them(tmp_path):
+    """The form in which the authors had Caltech-256: a folder of each split, with Arrow files."""
+    from datasets import load_dataset
+
+    WRITERS["caltech256"](tmp_path / "hub")
+    rows = load_dataset(str(tmp_path / "hub" / "caltech256"), cache_dir=str(tmp_path / "cache"))
+    rows.save_to_disk(tmp_path / "saved" / "caltech256")
+    for root in (tmp_path / "hub", tmp_path / "saved"):
+        train, validation = open_images(find("swint-caltech256").data, root)
+        assert np.bincount(train.labels).tolist() == [6, 6, 6]
+        assert np.bincount(validation.labels).tolist() == [3, 3, 3]
+        assert np.asarray(train[4][0]).mean((0, 1)).argmax() == train[4][1]
+
+
+def write_imagenet_tables(root, names):
+    """As the hub's copy, which divides the training images in two and names classes in a column."""
+    import pyarrow.parquet as pq
+
+    WRITERS["caltech256"](root)
+    (root / "caltech256").rename(root / "imagenet100")
+    for path in (root / "imagenet100").rglob("*.parquet"):
+        table = pq.read_table(path)
+        spelled = [names[label - 1] for label in table["label"].to_pylist()]
+        pq.write_table(table.set_column(2, "text", [spelled]), path)
+
+
+def test_tables_of_imagenet100_lie_where_its_folders_would(tmp_path):
+    write_imagenet_tables(tmp_path, ["tench", "goldfish, Carassius auratus", "great_white_shark", "a fish unheard of"])
+    train, validation = open_images(find("resnet50-imagenet100").data, tmp_path)
+    assert (len(train), len(validation)) == (4 * (6 + 3), 4 * 2)
+
+
+def test_another_choice_of_a_hundred_classes_is_not_imagenet100(tmp_path):
+    write_imagenet_tables(tmp_path / "tables", ["tench", "bonnet", "langur", "window screen"])
+    with pytest.raises(ValueError, match=r"imagenet100 has 3 classes that do not belong to it, first 'bonnet'"):
+        open_images(find("resnet50-imagenet100").data, tmp_path / "tables")
+    WRITERS["imagenet100"](tmp_path)
+    for part in ("train.X1", "val.X"):
+        (tmp_path / "imagenet100" / part / "n01440764").rename(tmp_path / "imagenet100" / part / "n02869837")
+    with pytest.raises(ValueError, match=r"has a class 'n02869837' that Kaggle's ImageNet100 has not"):
+        open_images(find("resnet50-imagenet100").data, tmp_path)
+
+
+def test_the_hundred_classes_of_imagenet100_are_a_hundred():
+    assert len(CLASSES) == len(set(CLASSES.values())) == 100
 
 
 def write_cifar(root, monkeypatch):

@@ -60,6 +60,27 @@ def test_the_command_says_what_the_budget_would_need(capsys):
     assert json.loads("{" + rest)["unit"] == "tokens"
 
 
+@pytest.mark.parametrize(("name", "size", "advice"), [
+    ("vitb16-cifar100", 10**15, f"--set batch_size={10**15 // 2} --set accumulate=2, as many examples an update"),
+    ("nanogpt-wikitext103", 10**15 + 1, f"--set batch_size=1 --set accumulate={2 * (10**15 + 1)}"),
+])  # fmt: skip
+def test_what_does_not_fit_is_one_line_with_smaller_passes(name, size, advice, capsys):
+    """More than any address space holds, so that every system refuses it."""
+    settings = [word for setting in [*SETTINGS[name], f"batch_size={size}"] for word in ("--set", setting)]
+    with pytest.raises(SystemExit) as stopped:
+        main(["experiments", name, "--rehearse", *settings])
+    out, err = capsys.readouterr()
+    assert (stopped.value.code, out, err.count("\n")) == (2, "", 1)
+    assert f"{name} does not fit into memory with {size} examples a forward pass" in err
+    assert advice in err
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory():
+    spec = override(find("swint-caltech256"), [*SETTINGS["swint-caltech256"], "data.augmentation.crop=1"])
+    with pytest.raises(RuntimeError, match="Kernel size"):
+        rehearse(spec)
+
+
 def test_it_repeats_itself():
     """The same rehearsal gives the same losses."""
     spec = override(find("vitb16-cifar100"), SETTINGS["vitb16-cifar100"])

@@ -88,15 +88,17 @@ def analyse(
     calibration = dataclasses.replace(calibration, verdict=tuple(verdict.calibration_verdict(calibration, calibrators)))
     recommended = ground.row(RECOMMENDED, name="recommended")
     arena = _arena(ground, rule, calibration, horizons, [budget_of(sweep) for sweep in sweeps], rules)
+    summary = _summary(ground, rule, rules, fixed, intervals)
     more_than_one_beta = [recommended, *arena[: -len(swept(ground))]]
+    rivals = [summary.refresh, recommended, summary.fixed]
     return Analysis(
         experiments=experiments,
         recommended=recommended,
-        summary=_summary(ground, rule, rules, fixed, intervals),
+        summary=summary,
         calibration=calibration,
         robustness=robustness,
         arena=arena,
-        introduction=introduction_of(sweeps, experiments, ground, more_than_one_beta, seed),
+        introduction=introduction_of(sweeps, experiments, ground, more_than_one_beta, rivals, seed),
         series=series_of(study.sweeps, horizons, seed=seed),
         missing=(
             *study.missing,

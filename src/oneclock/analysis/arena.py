@@ -102,12 +102,13 @@ class Ground:
 def compare(ground: Ground, first: RuleRow, second: RuleRow, split: str) -> list[Comparison]:
     """The differences of two rules in mean, max and CVaR on one split, by paired draws; none where one has no beta."""
     rows = ground.sets[split]
-    one, two = (_index(ground, row) for row in (first, second))
+    one, two = (index_of(ground, row) for row in (first, second))
     if not len(rows) or (one[rows] < 0).any() or (two[rows] < 0).any():
         return []
-    values = figures(at(ground.losses.gaps, one)[rows]) - figures(at(ground.losses.gaps, two)[rows])
     draws = [ground.drawn(ground.resamples.gaps_at(index), index, split, rows)[1] for index in (one, two)]
-    drawn = None if draws[0] is None or draws[1] is None else draws[0] - draws[1]
+    with np.errstate(invalid="ignore"):  # where both diverge, the difference is not known
+        values = figures(at(ground.losses.gaps, one)[rows]) - figures(at(ground.losses.gaps, two)[rows])
+        drawn = None if draws[0] is None or draws[1] is None else draws[0] - draws[1]
     result = []
     for place, figure in enumerate(FIGURES):
         difference = float(values[place])
@@ -115,7 +116,7 @@ def compare(ground: Ground, first: RuleRow, second: RuleRow, split: str) -> list
         interval = basic_interval(difference, figures_drawn, ground.resamples.level, floor=-np.inf)
         interval = joined(interval, figures_drawn)  # a maximum is no smooth figure: both kinds must leave out zero
         apart = interval is not None and (interval.lower > 0 or interval.upper < 0)
-        result.append(Comparison(first.name, second.name, split, figure, difference, interval, apart))
+        result.append(Comparison(first.name, second.name, split, len(rows), figure, difference, interval, apart))
     return result
 
 
@@ -144,7 +145,8 @@ def _figure(ground: Ground, rule: Rule, rows: np.ndarray, place: int) -> tuple[i
     return len(rows) - len(answered), value
 
 
-def _index(ground: Ground, row: RuleRow) -> np.ndarray:
+def index_of(ground: Ground, row: RuleRow) -> np.ndarray:
+    """Where the betas that a rule picked stand in what each experiment was swept at; -1 where it has none."""
     return np.array(
         [
             -1 if beta is None else int(np.searchsorted(grid, beta))

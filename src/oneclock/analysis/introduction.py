@@ -7,40 +7,72 @@ the best validation loss, over the oracle's own. Both are summed up over experim
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
-from oneclock.analysis.arena import Ground
+from oneclock.analysis.arena import Ground, compare, index_of
 from oneclock.analysis.bootstrap import resample
 from oneclock.analysis.risk import central, figures
-from oneclock.analysis.values import Estimate, ExperimentResult, Introduction, RuleRow, TimeRisk, TimeRow
+from oneclock.analysis.values import (
+    Comparison,
+    Estimate,
+    ExperimentResult,
+    Introduction,
+    RuleRow,
+    TimeRisk,
+    TimeRow,
+)
+from oneclock.analysis.verdict import told_apart
 from oneclock.study.best import Interval
 from oneclock.study.losses import losses_of
 from oneclock.study.sweeps import Sweep
 
 
 def introduction_of(
-    sweeps: Sequence[Sweep], experiments: Sequence[ExperimentResult], ground: Ground, rows: Sequence[RuleRow], seed: int
+    sweeps: Sequence[Sweep],
+    experiments: Sequence[ExperimentResult],
+    ground: Ground,
+    rows: Sequence[RuleRow],
+    rivals: Sequence[RuleRow],
+    seed: int,
 ) -> Introduction:
-    """Both claims for these rules, on the experiments that have what they need."""
-    return Introduction(_train(sweeps, ground, rows, seed), _times(experiments, ground, rows))
-
-
-def _train(sweeps: Sequence[Sweep], ground: Ground, rows: Sequence[RuleRow], seed: int) -> tuple[RuleRow, ...]:
+    """Both claims for these rules, on the experiments that have what they need; `rivals` are compared in pairs."""
+    times = _times(experiments, ground, rows)
     known = [place for place, sweep in enumerate(sweeps) if _has_train_losses(sweep)]
     if not known:
-        return ()
+        return Introduction((), times, (), ())
+    there = _on_training_losses(sweeps, ground, known, seed)
+    pairs = combinations([_at(row, known) for row in rivals], 2)
+    comparisons = tuple(found for first, second in pairs for found in _compare(there, first, second))
+    train = tuple(_train_row(there, row, known) for row in rows)
+    return Introduction(train, times, comparisons, tuple(told_apart(comparisons, "training loss")))
+
+
+def _on_training_losses(sweeps: Sequence[Sweep], ground: Ground, known: Sequence[int], seed: int) -> Ground:
+    """The same ground with training losses in place of validation losses, of the experiments that have them."""
     losses = losses_of([sweeps[place] for place in known], "min_train_loss")
     sets = {name: np.flatnonzero(np.isin(known, members)) for name, members in ground.sets.items()}
     draws = len(next(iter(ground.resamples.places.values())))
-    there = Ground(
+    return Ground(
         losses=losses,
         train_gaps=None,
         horizons=tuple(ground.horizons[place] for place in known),
         sets=sets,
         resamples=resample(losses, sets, draws, ground.resamples.level, seed),
     )
-    return tuple(_train_row(there, row, known) for row in rows)
+
+
+def _at(row: RuleRow, known: Sequence[int]) -> RuleRow:
+    """What the rule picks in these experiments alone."""
+    return replace(row, betas=tuple(row.betas[place] for place in known))
+
+
+def _compare(there: Ground, first: RuleRow, second: RuleRow) -> list[Comparison]:
+    """The two on the experiments that both have a beta for."""
+    both = np.flatnonzero((index_of(there, first) >= 0) & (index_of(there, second) >= 0))
+    return compare(replace(there, sets={"all": both}), first, second, "all")
 
 
 def _has_train_losses(sweep: Sweep) -> bool:
@@ -51,13 +83,7 @@ def _has_train_losses(sweep: Sweep) -> bool:
 
 
 def _train_row(there: Ground, row: RuleRow, known: Sequence[int]) -> RuleRow:
-    betas = [row.betas[place] for place in known]
-    index = np.array(
-        [
-            -1 if beta is None else int(np.searchsorted(grid, beta))
-            for grid, beta in zip(there.losses.betas, betas, strict=True)
-        ]
-    )
+    index = index_of(there, _at(row, known))
     gaps: list[float | None] = [None] * len(row.betas)
     for at, (place, pick) in enumerate(zip(known, index, strict=True)):
         gaps[place] = None if pick < 0 else float(there.losses.gaps[at, pick])

@@ -77,7 +77,8 @@ def rules_side_by_side(analysis: Analysis) -> Table:
 def train_robustness(analysis: Analysis) -> Table:
     """The same on the training loss, where it was recorded; no rows where it was not."""
     rules = [(rule.name, rule) for rule in analysis.introduction.train]
-    return _risk_table("train-robustness", "Train robustness: relative gaps on the training loss", rules)
+    table = _risk_table("train-robustness", "Train robustness: relative gaps on the training loss", rules)
+    return replace(table, notes=analysis.introduction.verdict)
 
 
 def time_to_target(analysis: Analysis) -> Table:

@@ -230,12 +230,14 @@ class LeftOut:
 class Comparison:
     """One rule against another by one figure on one split: `difference` is first minus second, negative is better.
 
-    `told_apart` where the interval of the difference, over experiments and seeds, leaves out zero.
+    `experiments` are compared. `told_apart` where the interval of the difference, over experiments and seeds, leaves
+    out zero.
     """
 
     first: str
     second: str
     split: str
+    experiments: int
     figure: Literal["mean", "max", "cvar"]
     difference: float
     interval: Interval | None
@@ -390,11 +392,14 @@ class Introduction:
     """What the paper's introduction claims without a table, for the rules that are more than one swept beta.
 
     `train` has gaps on the training loss in place of those on the validation loss, where it was recorded; `times` are
-    the times to target, where there are curves. Both are empty where no experiment has them.
+    the times to target, where there are curves. Both are empty where no experiment has them. `comparisons` set rules
+    against one another on the training loss, where both have a beta; `verdict` says so in words.
     """
 
     train: tuple[RuleRow, ...]
     times: tuple[TimeRow, ...]
+    comparisons: tuple[Comparison, ...]
+    verdict: tuple[str, ...]
 
 
 @dataclass(frozen=True)

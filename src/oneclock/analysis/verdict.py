@@ -49,7 +49,7 @@ def calibration_verdict(calibration: Calibration, development: int) -> Iterator[
         yield f"Held out: {_in_words(calibration.heldout)}."
     yield from _left_out(calibration)
     yield from _family(calibration, risk)
-    yield from _told_apart(calibration.comparisons)
+    yield from told_apart(calibration.comparisons)
     yield from _floor(calibration, risk)
 
 
@@ -70,7 +70,28 @@ def summary_verdict(summary: Summary, stability: Sequence[Stability]) -> Iterato
                 f"{stable.experiment} sits {stable.margin:.1%} from a boundary of the rule (T {stable.horizon:g}, "
                 f"interval {stable.lower or 0:.0f} to {'no end' if stable.upper is None else f'{stable.upper:.0f}'})."
             )
-    yield from _told_apart(summary.given)
+    yield from told_apart(summary.given)
+
+
+def told_apart(comparisons: Sequence[Comparison], loss: str = "") -> Iterator[str]:
+    """Each pair of rules in a sentence: their differences with intervals, and by which figures they are told apart.
+
+    `loss` says which one is compared where it is not the validation loss.
+    """
+    for (first, second, split), group in groupby(comparisons, key=lambda c: (c.first, c.second, c.split)):
+        together = list(group)
+        where = _where(split) if not loss else f"the {loss} of {count_of(together[0].experiments, 'experiment')}"
+        intervals = [comparison.interval for comparison in together if comparison.interval is not None]
+        if len(intervals) < len(together):
+            yield f"{first} and {second} on {where}: too few experiments, or a loss that is not finite, to tell apart."
+            continue
+        said = [
+            f"{c.figure} {c.difference * 100:+.3f} ({interval.lower * 100:.3f} to {interval.upper * 100:.3f})"
+            for c, interval in zip(together, intervals, strict=True)
+        ]
+        apart = [c.figure for c in together if c.told_apart]
+        conclusion = f"told apart by {', '.join(apart)}" if apart else "not told apart"
+        yield f"{first} against {second} on {where}: {', '.join(said)} percentage points, {conclusion}."
 
 
 def missing_everywhere(experiments: Sequence[ExperimentResult]) -> Iterator[str]:
@@ -139,21 +160,8 @@ def _family(calibration: Calibration, risk: Risk) -> Iterator[str]:
     )
 
 
-def _told_apart(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    for (first, second, split), group in groupby(comparisons, key=lambda c: (c.first, c.second, c.split)):
-        together = list(group)
-        where = "all experiments" if split == "all" else f"the {split} experiments"
-        intervals = [comparison.interval for comparison in together if comparison.interval is not None]
-        if len(intervals) < len(together):
-            yield f"{first} and {second} on {where}: too few experiments, or a loss that is not finite, to tell apart."
-            continue
-        said = [
-            f"{c.figure} {c.difference * 100:+.3f} ({interval.lower * 100:.3f} to {interval.upper * 100:.3f})"
-            for c, interval in zip(together, intervals, strict=True)
-        ]
-        apart = [c.figure for c in together if c.told_apart]
-        conclusion = f"told apart by {', '.join(apart)}" if apart else "not told apart"
-        yield f"{first} against {second} on {where}: {', '.join(said)} percentage points, {conclusion}."
+def _where(split: str) -> str:
+    return "all experiments" if split == "all" else f"the {split} experiments"
 
 
 def _floor(calibration: Calibration, risk: Risk) -> Iterator[str]:

@@ -52,15 +52,17 @@ def check(
 
 def _in_words(part: Part) -> str:
     where = f"here, {part.place}" if part.place else f"not here; would come from {part.origin}"
-    counts = [f"{split} {_count(found)}{_of(expected)}" for split, found, expected in part.counts]
-    listed = f"; rows: {', '.join(counts)}" if counts else ""
+    counts = ", ".join(_count(split, found, expected, part.place) for split, found, expected in part.counts)
+    listed = f"; rows: {counts}" if counts else ""
+    columns = f"; columns: {', '.join(part.columns)}" if part.columns else ""
     wrong = f"; WRONG: {part.problem}" if part.problem else ""
-    return f"{part.what}: {where}{listed}{wrong}"
+    return f"{part.what}: {where}{listed}{columns}{wrong}"
 
 
-def _count(found: int | None) -> str:
-    return "not counted" if found is None else f"{found:,}"
-
-
-def _of(expected: int | None) -> str:
-    return "" if expected is None else f" ({expected:,} expected)"
+def _count(split: str, found: int | None, expected: int | None, place: str | None) -> str:
+    """`train 120 (1,801,350 expected)`; of what is not here, what is expected."""
+    wanted = "" if expected is None else f"{expected:,} expected"
+    if place is None:
+        return f"{split} {wanted or 'the others'}"
+    known = "not counted" if found is None else f"{found:,}"
+    return f"{split} {known}" + (f" ({wanted})" if wanted else "")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from oneclock.data.imagenet100 import strangers
 from oneclock.data.pictures import FileImages, Sets, TensorImages, by_class, images_below, split_files, split_per_class
 from oneclock.experiments.spec import Images
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
@@ -25,15 +27,24 @@ def in_memory(images: np.ndarray, labels: np.ndarray, spec: Images) -> Sets:
     return train, validation
 
 
+def has_classes(folder: Path) -> bool:
+    """Whether a folder has others in it, as classes are."""
+    return folder.is_dir() and any(path.is_dir() for path in folder.iterdir())
+
+
 def class_folders(folder: Path, spec: Images) -> Sets:
     """FOLDER/train/CLASS/IMAGE and FOLDER/val/CLASS/IMAGE."""
     found = [folder / name for name in ("val", "validation", "valid", "test") if (folder / name).is_dir()]
     if not found:
         raise ValueError(f"{folder} has images to train on and none to validate with: add {folder}/val/CLASS/IMAGE")
     train, validation = (_without(images_below(part), spec) for part in (folder / "train", found[0]))
-    if train.keys() != validation.keys():
-        odd = sorted(train.keys() ^ validation.keys())
-        raise ValueError(f"{folder}: train and {found[0].name} differ in their classes, first {odd[0]!r}")
+    _agree(folder, train, validation)
+    most = max(train, key=lambda name: len(train[name]))
+    if spec.train_per_class is not None and len(train[most]) > spec.train_per_class:
+        raise ValueError(
+            f"{folder}/train has {len(train[most])} images of the class {most!r}, and the experiment trains on "
+            f"{spec.train_per_class} of each: divide it anew, or set data.train_per_class"
+        )
     return by_class(train, sorted(train)), by_class(validation, sorted(train))
 
 
@@ -66,13 +77,16 @@ def cars(root: Path, spec: Images) -> Sets:
 def tinyimagenet(root: Path, spec: Images) -> Sets:
     """tiny-imagenet-200, as distributed, or with its validation images already sorted into class folders."""
     folder = root / "tiny-imagenet-200"
-    train = images_below(folder / "train")
-    classes, annotations = sorted(train), folder / "val" / "val_annotations.txt"
+    train, annotations = images_below(folder / "train"), folder / "val" / "val_annotations.txt"
+    classes = sorted(train)
     if not (folder / "val" / "images").is_dir():
-        return by_class(train, classes), by_class(images_below(folder / "val"), classes)
+        validation = images_below(folder / "val")
+        _agree(folder, classes, validation)
+        return by_class(train, classes), by_class(validation, classes)
     if not annotations.is_file():
         raise ValueError(f"{annotations} is missing: without it the validation images have no classes")
     lines = [line.split("\t") for line in annotations.read_text().splitlines()]
+    _agree(folder, classes, {line[1] for line in lines})
     paths = [folder / "val" / "images" / line[0] for line in lines]
     if absent := [path for path in paths if not path.is_file()]:
         raise ValueError(f"{absent[0]} is missing, and {len(absent) - 1} more: unpack TinyImageNet again")
@@ -93,8 +107,9 @@ def imagenet100(root: Path, spec: Images) -> Sets:
     if not all(parts.values()):
         raise ValueError(f"{folder} has no train.X1 to train.X4 and val.X with images: unpack ImageNet100 again")
     classes = sorted(parts["train"])
-    if odd := sorted(parts["train"].keys() ^ parts["val"].keys()):
-        raise ValueError(f"{folder}: training and validation differ in their classes, first {odd[0]!r}")
+    _agree(folder, classes, parts["val"])
+    if odd := strangers(classes):
+        raise ValueError(f"{folder} has a class {odd[0]!r} that Kaggle's ImageNet100 has not: fetch that one")
     return by_class(parts["train"], classes), by_class(parts["val"], classes)
 
 
@@ -107,6 +122,11 @@ def caltech256(root: Path, spec: Images) -> Sets:
         )
     files = images_below(root / "caltech256" / "256_ObjectCategories")
     return split_files(_without(files, spec), spec.train_per_class, spec.split_seed)
+
+
+def _agree(folder: Path, train: Iterable[str], validation: Iterable[str]) -> None:
+    if odd := sorted({*train} ^ {*validation}):
+        raise ValueError(f"{folder}: training and validation differ in their classes, first {odd[0]!r}")
 
 
 def _without(files: dict[str, list[Path]], spec: Images) -> dict[str, list[Path]]:

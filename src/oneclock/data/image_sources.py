@@ -16,8 +16,9 @@ import numpy as np
 
 from oneclock.data import bundled, image_layouts
 from oneclock.data.image_tables import HubImages
+from oneclock.data.imagenet100 import strangers
 from oneclock.data.pictures import Pictures, Sets
-from oneclock.data.places import missing, offline
+from oneclock.data.places import in_gigabytes, missing, offline, shortened
 from oneclock.experiments.overrides import did_you_mean
 from oneclock.experiments.spec import Images
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
@@ -42,6 +43,15 @@ class ImageSource:
     hub: HubImages | None = None
 
 
+@dataclass(frozen=True)
+class LocalCopy:
+    """A local copy: its place, how it is read, and the repository whose tables it has, if these are what it is."""
+
+    place: Path
+    read: Callable[[], Sets]
+    tables: HubImages | None = None
+
+
 def open_images(spec: Images, root: Path) -> Sets:
     """Training and validation images of a source; whatever is wrong with it is a ValueError in one line."""
     if spec.source in BUNDLED:
@@ -49,6 +59,8 @@ def open_images(spec: Images, root: Path) -> Sets:
     if spec.source not in SOURCES:
         names = [*SOURCES, *BUNDLED]
         raise ValueError(f"there is no image source {spec.source!r}" + did_you_mean(spec.source, names))
+    if spec.train_per_class is not None and not _has_no_split(SOURCES[spec.source]):
+        raise ValueError(f"{spec.source} has a split of its own: data.train_per_class must be none")
     train, validation = _found(SOURCES[spec.source], spec, root)
     for pictures, part in ((train, "training"), (validation, "validation")):
         if not len(pictures):
@@ -58,42 +70,47 @@ def open_images(spec: Images, root: Path) -> Sets:
     return train, validation
 
 
-def is_here(spec: Images, root: Path) -> str | None:
-    """Where a source lies below the root, or None where it does not."""
-    source = SOURCES[spec.source]
-    if (root / spec.source / "train").is_dir():
-        return f"{spec.source}/train"
-    if (root / source.marker).exists() and not _needs_split(source, spec):
-        return source.marker
-    if source.hub is not None and source.hub.is_local(root / spec.source):
-        return spec.source
-    return source.marker if (root / source.marker).exists() else None
+def found_at(spec: Images, root: Path) -> LocalCopy | None:
+    """Where a source lies below the root, and how it is read there; None where it does not."""
+    source, folder = SOURCES[spec.source], root / spec.source
+    distributed = LocalCopy(root / source.marker, lambda: source.read(root, spec))
+    own_folder = distributed.place == folder  # where tables may lie as well
+    if image_layouts.has_classes(folder / "train"):
+        return LocalCopy(folder / "train", lambda: image_layouts.class_folders(folder, spec))
+    if distributed.place.exists() and not own_folder and not _needs_split(source, spec):
+        return distributed
+    if (hub := hub_of(spec)) is not None and hub.is_local(folder):
+        return LocalCopy(folder, lambda: hub.read_local(folder, spec), hub)
+    if (folder / "train").is_dir():
+        return LocalCopy(folder / "train", lambda: image_layouts.class_folders(folder, spec))
+    return distributed if distributed.place.exists() else None
 
 
 def _found(source: ImageSource, spec: Images, root: Path) -> Sets:
     problem: BaseException | None = None
-    place = is_here(spec, root)
-    if place is not None:
+    if (here := found_at(spec, root)) is not None:
         try:
-            return _local(source, spec, root, place)
-        except (RuntimeError, FileNotFoundError) as error:  # torchvision's words for a damaged copy
-            raise ValueError(f"{root / place}: {error}") from None
+            return here.read()
+        except ImportError:
+            raise
+        except Exception as error:  # whatever a damaged copy makes of the libraries that read it
+            if type(error) is ValueError:  # our own words
+                raise
+            raise ValueError(f"{here.place}: {shortened(error)}; fetch it again") from None
     for fetch in _ways(source, spec, root):
         try:
             return fetch()
         except (OSError, RuntimeError) as error:  # noqa: PERF203
             problem = problem or error
-    put = f"{root / source.marker}, or as {root / spec.source}/train/CLASS/IMAGE and val/CLASS/IMAGE"
-    raise missing(spec.source, source.fetch, put, problem)
+    raise missing(spec.source, *_by_hand(source, spec, root), problem)
 
 
-def _local(source: ImageSource, spec: Images, root: Path, place: str) -> Sets:
-    if place == f"{spec.source}/train":
-        return image_layouts.class_folders(root / spec.source, spec)
-    if place == source.marker:
-        return source.read(root, spec)
-    assert source.hub is not None
-    return source.hub.read_local(root / spec.source, spec)
+def _by_hand(source: ImageSource, spec: Images, root: Path) -> tuple[str, str]:
+    """What to fetch and where to put it, in words."""
+    folders = f"or as {root / spec.source}/train/CLASS/IMAGE and val/CLASS/IMAGE"
+    if source.hub is not None and _needs_split(source, spec):
+        return f"the files of {source.hub.repository} of the Hugging Face hub", f"{root / spec.source}, {folders}"
+    return source.fetch, f"{root / source.marker}, {folders}"
 
 
 def _ways(source: ImageSource, spec: Images, root: Path) -> list[Callable[[], Sets]]:
@@ -101,7 +118,7 @@ def _ways(source: ImageSource, spec: Images, root: Path) -> list[Callable[[], Se
     ways: list[Callable[[], Sets]] = []
     if _downloads(source, spec):
         ways.append(lambda: _downloaded(source, spec, root))
-    if (hub := _hub(source, spec)) is not None:
+    if (hub := hub_of(spec)) is not None:
         ways.append(lambda: hub.read(spec))
     return ways
 
@@ -110,24 +127,27 @@ def origin_of(spec: Images) -> str:
     """Where a source that is not here would come from, in words."""
     source = SOURCES[spec.source]
     ways = [source.fetch] if _downloads(source, spec) else []
-    if (hub := _hub(source, spec)) is not None:
+    if (hub := hub_of(spec)) is not None:
         ways.append(f"{hub.repository} of the Hugging Face hub")
-    size = "" if source.gigabytes is None else f" (about {source.gigabytes:g} GB)"
-    return " or ".join(ways) + size
+    return " or ".join(ways) + in_gigabytes(source.gigabytes)
 
 
 def _downloads(source: ImageSource, spec: Images) -> bool:
     return source.download is not None and not _needs_split(source, spec)
 
 
-def _hub(source: ImageSource, spec: Images) -> HubImages | None:
+def hub_of(spec: Images) -> HubImages | None:
     """The copy on the hub, unless the experiment divides the images itself: a copy is divided already."""
-    return source.hub if spec.train_per_class is None else None
+    return SOURCES[spec.source].hub if spec.train_per_class is None else None
 
 
 def _needs_split(source: ImageSource, spec: Images) -> bool:
     """Whether the experiment wants the split of a copy, and the distributed set has none."""
-    return source.read is image_layouts.caltech256 and spec.train_per_class is None
+    return _has_no_split(source) and spec.train_per_class is None
+
+
+def _has_no_split(source: ImageSource) -> bool:
+    return source.read is image_layouts.caltech256
 
 
 def _downloaded(source: ImageSource, spec: Images, root: Path) -> Sets:
@@ -203,6 +223,7 @@ SOURCES = {
             validation=("test",),
             name="text",
             rows={"train": 117_000, "validation": 13_000, "test": 5_000},
+            strangers=strangers,
         ),
     ),
     "cars": ImageSource(
@@ -216,8 +237,7 @@ SOURCES = {
     "caltech256": ImageSource(
         "caltech256/256_ObjectCategories",
         image_layouts.caltech256,
-        "256_ObjectCategories.tar of data.caltech.edu for the experiment as printed, else the train and validation "
-        "splits of ilee0022/Caltech-256 of the Hugging Face hub,",
+        "256_ObjectCategories.tar of data.caltech.edu",
         images=(24_121, 2_680),
         gigabytes=1.2,
         download=lambda root: zoo.Caltech256(root, download=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ class HubImages:
     """A repository: which of its splits train and which validate, and its columns.
 
     `name` is a column with the class's name, where there is one: classes are then numbered in the order of the names.
-    `rows` are those of each split, as the repository's page says: with fewer a copy is refused.
+    `rows` are those of each split, as the repository's page says: with fewer a copy is refused. `strangers` finds the
+    classes that do not belong to it, where these are known.
     """
 
     repository: str
@@ -28,6 +29,17 @@ class HubImages:
     label: str = "label"
     name: str | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
+    strangers: Callable[[Collection[str]], list[str]] = lambda found: []
+
+    def classes(self, values: Iterable[Any], spec: Images) -> list[Any]:
+        """The classes that are used, of the values that the training splits have; a ValueError for a strange one."""
+        used = sorted({_plain(value) for value in values} - set(spec.leave_out))
+        if odd := self.strangers(used):
+            raise ValueError(
+                f"{spec.source} has {len(odd)} classes that do not belong to it, first {odd[0]!r}: "
+                f"it is not a copy of {self.repository}"
+            )
+        return used
 
     def read(self, spec: Images) -> Sets:
         """Both sets from the hub or its cache; an OSError where they are not to be had."""
@@ -51,14 +63,23 @@ class HubImages:
 
     def is_local(self, folder: Path) -> bool:
         """Whether the files of the repository lie in a folder."""
-        return folder.is_dir() and bool(local_files(folder, None, self.train[0]))
+        return folder.is_dir() and bool(table_files(folder, self.train[0]))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that are read."""
+        return tuple(name for name in (self.image, self.label, self.name) if name)
+
+    def local(self, folder: Path) -> dict[str, list[Path]]:
+        """The files of each split below a folder."""
+        return {split: table_files(folder, split) for split in (*self.train, *self.validation)}
 
     def read_local(self, folder: Path, spec: Images) -> Sets:
         """Both sets from the files of the repository (Parquet, or Arrow as datasets saves it) below a folder."""
         require("datasets", extra="vision")
         load_dataset = dataset_loader()
 
-        found = {split: local_files(folder, None, split) for split in (*self.train, *self.validation)}
+        found = self.local(folder)
         if absent := [split for split, files in found.items() if not files]:
             raise ValueError(f"{folder} has no files of the {absent[0]} split of {self.repository}: fetch them too")
 
@@ -84,7 +105,7 @@ class HubImages:
         }  # a table may not say so
         column = self.name or self.label
         values = {split: [_plain(value) for value in rows[column]] for split, rows in parts.items()}
-        used = sorted({value for split in self.train for value in values[split]} - set(spec.leave_out))
+        used = self.classes((value for split in self.train for value in values[split]), spec)
         classes = {value: number for number, value in enumerate(used)} if self.name else None
         return self._joined(parts, values, self.train, classes), self._joined(parts, values, self.validation, classes)
 
@@ -106,12 +127,16 @@ class HubImages:
         return TableImages(rows.select(kept), self.image, [classes[found[place]] for place in kept])
 
     def _check(self, split: str, rows: Any, spec: Images) -> None:
-        columns = [name for name in (self.image, self.label, self.name) if name]
-        if absent := [name for name in columns if name not in rows.column_names]:
+        if absent := [name for name in self.columns if name not in rows.column_names]:
             raise ValueError(
                 f"{spec.source} ({split}) has no column {absent[0]!r}, only {', '.join(rows.column_names)}: "
                 f"it is not a copy of {self.repository}"
             )
+
+
+def table_files(folder: Path, split: str) -> list[Path]:
+    """The tables of a split; beside images there may lie texts of any kind."""
+    return [path for path in local_files(folder, None, split) if path.suffix in (".parquet", ".arrow")]
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from oneclock.data.order import SPLIT, generator
+from oneclock.data.places import shortened
 from oneclock.models import torchvision_guard  # noqa: F401  before torchvision
 
 from torchvision.datasets.folder import IMG_EXTENSIONS, default_loader  # isort: skip
@@ -76,7 +78,8 @@ class FileImages:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        return default_loader(self.paths[index]), self.labels[index]
+        with _named(f"the image {self.paths[index]}"):
+            return default_loader(self.paths[index]), self.labels[index]
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,17 @@ class TableImages:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        return self.rows[int(index)][self.column].convert("RGB"), self.labels[index]
+        with _named(f"the image of row {index}"):
+            return self.rows[int(index)][self.column].convert("RGB"), self.labels[index]
+
+
+@contextmanager
+def _named(image: str) -> Iterator[None]:
+    """Whatever the decoder makes of a damaged image is a ValueError in one line that says which it is."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{image} cannot be decoded ({shortened(error)}): fetch it again") from None
 
 
 def _digest(parts: Iterable[Any]) -> str:

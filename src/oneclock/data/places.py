@@ -76,6 +76,15 @@ def missing(what: str, fetch: str, put: str, error: BaseException | None = None)
     return ValueError(f"{what} is not here and could not be downloaded{reason}: fetch {fetch} and put it into {put}")
 
 
+def in_gigabytes(size: float | None) -> str:
+    """The size of a download, for people.
+
+    >>> in_gigabytes(24), in_gigabytes(None)
+    (' (about 24 GB)', ' (size not known)')
+    """
+    return " (size not known)" if size is None else f" (about {size:g} GB)"
+
+
 def shortened(error: BaseException) -> str:
     """What another library says of an error, in one line of a length that can be read.
 

@@ -5,30 +5,37 @@ Nothing is downloaded, tokenized or decoded. Rows are counted where the files sa
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from oneclock.data import image_sources
-from oneclock.data.places import data_root, shortened
+from oneclock.data.image_tables import HubImages
+from oneclock.data.places import data_root, in_gigabytes
+from oneclock.data.stored import Stored, prepared, stored_in, values_in
 from oneclock.data.text_sources import BUNDLED, HUB, Documents
 from oneclock.data.tokens import hub_name, local_tokenizer
 from oneclock.experiments.spec import T5, Experiment, Images, Text
+
+Count = tuple[str, int | None, int | None]
+Rows = Mapping[str, int | None]
 
 
 @dataclass(frozen=True)
 class Part:
     """One thing an experiment needs: where it is (None: not here), else where it would come from, and what is wrong.
 
-    `counts` are (split, found or None where the files do not say, expected or None).
+    `counts` are (split, found or None where the files do not say, expected or None); `columns` those that it has, or
+    where it is not here, or does not say, those that are read.
     """
 
     what: str
     place: str | None
     origin: str
-    counts: tuple[tuple[str, int | None, int | None], ...] = ()
+    counts: tuple[Count, ...] = ()
+    columns: tuple[str, ...] = ()
     problem: str | None = None
 
     @property
@@ -52,65 +59,90 @@ def _text(spec: Text, root: Path) -> Part:
     if spec.source in BUNDLED:
         return Part(spec.source, "with the installed packages", BUNDLED[spec.source].repository)
     hub = HUB[spec.source]
-    size = f" (about {hub.gigabytes:g} GB)" if hub.gigabytes else ""
     reach = ", read only as far as the budget needs" if spec.streaming else ""
-    origin = f"{' or '.join((hub.repository, *hub.copies))} of the Hugging Face hub{size}{reach}"
+    names = " or ".join((hub.repository, *hub.copies))
+    origin = f"{names} of the Hugging Face hub{in_gigabytes(hub.gigabytes)}{reach}"
     try:
         splits = {split: Documents(spec, split, root) for split in ("train", "validation")}
     except ValueError as error:
         return Part(spec.source, str(root / spec.source), origin, problem=str(error))
     files: dict[str, list[Path]] = {documents.stored: documents.files for documents in splits.values()}
+    expected = {split: hub.rows.get(split) for split in files}
     if not any(files.values()):
-        return Part(spec.source, _hub_copy(hub.repository), origin)
-    counts: list[tuple[str, int | None, int | None]] = []
-    problems = [f"{root / spec.source} has no {split} split" for split, paths in files.items() if not paths]
-    for split, paths in files.items():
-        expected = hub.rows.get(split)
-        found, problem = _rows(paths)
-        counts.append((split, found, expected))
-        problems += [problem or _fewer(spec.source, split, found, expected) or ""]
-    return Part(spec.source, str(root / spec.source), origin, tuple(counts), next(filter(None, problems), None))
+        return _of_the_hub(
+            Part(spec.source, None, origin, columns=("text",)), (hub.repository, *hub.copies), hub.config, expected
+        )
+    found = {split: stored_in(paths) for split, paths in files.items()}
+    wanted = {} if spec.streaming else expected  # a part of a stream may be all that the budget needs
+    return _judged(Part(spec.source, str(root / spec.source), origin, columns=("text",)), found, wanted)
 
 
-def _rows(paths: list[Path]) -> tuple[int | None, str | None]:
-    """The rows of Parquet files, as these say, and what is wrong with the first that is wrong."""
-    total = 0
-    for path in paths:
-        if path.suffix != ".parquet":
-            return None, None
-        import pyarrow.parquet as pq
+def _of_the_hub(part: Part, repositories: Sequence[str], config: str | None, expected: Rows) -> Part:
+    """The part from what datasets has prepared of a repository before, or what is expected where it has not."""
+    for repository in repositories:
+        if (kept := prepared(repository, config)) is not None:
+            folder, splits = kept
+            return _judged(replace(part, place=str(folder)), {split: splits.get(split) for split in expected}, expected)
+    return replace(part, counts=tuple((split, None, rows) for split, rows in expected.items()))
 
-        try:
-            file = pq.ParquetFile(path)
-        except (OSError, ValueError) as error:
-            return None, f"{path} cannot be read ({shortened(error)}): fetch it again"
-        if "text" not in file.schema_arrow.names:
-            return None, f"{path} has no column 'text', only {', '.join(file.schema_arrow.names)}"
-        total += file.metadata.num_rows
-    return (total if paths else None), None
+
+def _judged(part: Part, found: Mapping[str, Stored | None], expected: Rows) -> Part:
+    """The part with what was found of each split, None for one that is not there, beside what is expected of it."""
+    problems: list[str | None] = [f"{part.place} has no {split} split" for split, one in found.items() if one is None]
+    there = {split: stored for split, stored in found.items() if stored is not None}
+    for split, stored in there.items():
+        lacks = [name for name in part.columns if stored.columns and name not in stored.columns]
+        has = f"has no column {lacks[0]!r}, only {', '.join(stored.columns)}" if lacks else None
+        problems += [stored.problem, has and f"{part.place} ({split}) {has}"]
+    problems += [_fewer(part.what, split, stored.rows, expected.get(split)) for split, stored in there.items()]
+    columns = next((stored.columns for stored in there.values() if stored.columns), part.columns)
+    counts = tuple((split, stored.rows if stored else None, expected.get(split)) for split, stored in found.items())
+    return replace(part, counts=counts, columns=columns, problem=next(filter(None, problems), None))
 
 
 def _images(experiment: Experiment, spec: Images, root: Path) -> Part:
     if spec.source in image_sources.BUNDLED:
         return Part(spec.source, "with the installed packages", spec.source)
-    source, origin = image_sources.SOURCES[spec.source], image_sources.origin_of(spec)
-    if image_sources.is_here(spec, root) is None:
-        return Part(spec.source, _hub_copy(source.hub.repository) if source.hub else None, origin)
-    place = str(root / str(image_sources.is_here(spec, root)))
+    hub, part = image_sources.hub_of(spec), Part(spec.source, None, image_sources.origin_of(spec))
+    classes: int = experiment.model.classes  # type: ignore[union-attr]
+    expected = _images_expected(spec, classes)
     try:
+        here = image_sources.found_at(spec, root)
+        if here is None:
+            absent = replace(part, columns=hub.columns if hub else ())
+            return _of_the_hub(absent, (hub.repository,) if hub else (), None, hub.rows if hub else expected)
+        part = replace(part, place=str(here.place))
+        if here.tables is not None:
+            return _tables(replace(part, columns=here.tables.columns), here.tables, spec, classes)
         sets = image_sources.open_images(spec, root)
     except (ValueError, ImportError) as error:
-        return Part(spec.source, place, origin, problem=str(error))
-    classes = experiment.model.classes  # type: ignore[union-attr]
-    wanted = source.images if spec.train_per_class is None else (spec.train_per_class * classes, None)
-    counts = tuple(
-        (split, len(pictures), expected)
-        for split, pictures, expected in zip(("train", "validation"), sets, wanted, strict=True)
+        return replace(part, problem=str(error))
+    found = {split: Stored(len(pictures)) for split, pictures in zip(expected, sets, strict=True)}
+    return _with_classes(_judged(part, found, expected), len(np.unique(np.asarray(sets[0].labels))), classes)
+
+
+def _images_expected(spec: Images, classes: int) -> dict[str, int | None]:
+    if spec.train_per_class is not None:
+        return {"train": spec.train_per_class * classes, "validation": None}
+    return dict(zip(("train", "validation"), image_sources.SOURCES[spec.source].images, strict=True))
+
+
+def _tables(part: Part, hub: HubImages, spec: Images, classes: int) -> Part:
+    """Tables of images, of which nothing but their own figures and the column of classes is read."""
+    files = hub.local(Path(str(part.place)))
+    part = _judged(part, {split: stored_in(paths) for split, paths in files.items()}, hub.rows)
+    if part.problem is not None and "fetch all of it" not in part.problem:
+        return part
+    training = [path for split in hub.train for path in files[split]]
+    return _with_classes(part, len(hub.classes(values_in(training, hub.name or hub.label), spec)), classes)
+
+
+def _with_classes(part: Part, seen: int, classes: int) -> Part:
+    """The part, and first of all what is wrong with the number of its classes."""
+    wrong = (
+        f"{part.place} has {seen} classes, and the experiment {classes}: fetch all of it" if seen != classes else None
     )
-    seen = len(np.unique(np.asarray(sets[0].labels)))
-    problem = f"{place} has {seen} classes, and the experiment {classes}: fetch all of it" if seen != classes else None
-    fewer = (_fewer(spec.source, *count) for count in counts)
-    return Part(spec.source, place, origin, counts, problem or next(filter(None, fewer), None))
+    return replace(part, problem=wrong or part.problem)
 
 
 def _fewer(source: str, split: str, found: int | None, expected: int | None) -> str | None:
@@ -124,7 +156,9 @@ def _tokenizer(name: str, root: Path) -> Part:
         return Part("tokenizer bytes", "with oneclock", "oneclock")
     local = local_tokenizer(name, root)
     place = str(local) if local else _cached_file(hub_name(name), "tokenizer.json")
-    return Part(f"tokenizer {name}", place, f"tokenizer.json of {hub_name(name)} of the Hugging Face hub")
+    return Part(
+        f"tokenizer {name}", place, f"tokenizer.json of {hub_name(name)} of the Hugging Face hub (about 1.4 MB)"
+    )
 
 
 def _checkpoint(name: str) -> Part:
@@ -140,11 +174,3 @@ def _cached_file(repository: str, file: str) -> str | None:
 
     found = try_to_load_from_cache(repository, file)
     return found if isinstance(found, str) else None
-
-
-def _hub_copy(repository: str) -> str | None:
-    """The folder in which datasets keeps a repository that it has loaded before."""
-    from datasets import config
-
-    folder = Path(os.fspath(config.HF_DATASETS_CACHE)) / repository.replace("/", "___").lower()
-    return str(folder) if folder.is_dir() else None

@@ -46,11 +46,12 @@ HUB = {
         "Skylion007/openwebtext", rows={"train": 8_013_769}, gigabytes=24, copies=("dvruette/openwebtext",)
     ),
     "c4": HubText("allenai/c4", "en", rows={"train": 364_868_892, "validation": 364_608}, gigabytes=305),
-    "slimpajama6b": HubText("DKYoon/SlimPajama-6B", rows={"train": 5_489_000, "validation": 9_347}),
+    "slimpajama6b": HubText("DKYoon/SlimPajama-6B", rows={"train": 5_489_000, "validation": 9_347}, gigabytes=14),
     "bookcorpus": HubText(
         "bookcorpus/bookcorpus",
         separate=False,
         rows={"train": 74_004_228},
+        gigabytes=1.2,
         copies=("rojagtap/bookcorpus",),
     ),
 }
@@ -174,7 +175,7 @@ class Documents:
         paths, copy = [str(path) for path in self.files], str(self.folder.parent / "arrow")
         options = {"cache_dir": copy} if self.spec.held_out_by == "permuted" else {"streaming": True}
         try:
-            return dataset_loader()(str(_builder(self.files[0])), data_files=paths, split="train", **options)
+            return dataset_loader()(str(builder_of(self.files[0])), data_files=paths, split="train", **options)
         except Exception as error:  # whatever a damaged file makes of the libraries that read it
             raise self._damaged(error) from None
 
@@ -227,14 +228,15 @@ def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     for path in files:
         if _PARTIAL in f"{within[path]}/{path.name}":
             raise ValueError(f"{path.parent} holds only a part of the {split} split, as its name says; fetch all of it")
-    if len({*map(_builder, files)}) > 1:
+    if len({*map(builder_of, files)}) > 1:
         raise ValueError(f"{base} has the {split} split in more than one format; keep one of them")
     return files
 
 
 def _holds_text(path: Path) -> bool:
-    return path.is_file() and _builder(path) is not None and not _SAVED(path.name)
+    return path.is_file() and builder_of(path) is not None and not _SAVED(path.name)
 
 
-def _builder(path: Path) -> str | None:
+def builder_of(path: Path) -> str | None:
+    """What of datasets reads a file, by its name; None where nothing does."""
     return _BUILDERS.get(path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix)

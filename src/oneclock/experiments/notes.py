@@ -94,6 +94,7 @@ _NANOGPT = (
     _OPEN,
     Note("as run", "Texts run on without an end-of-text token between them.", ("data.separate",)),
     Note("as run", "Matrices and both embeddings decay.", ("optimizer.decay",)),
+    Note("ours", "Draws are of our own generators: those of the authors' code depend on the device."),
 )
 _NANOGPT_PRINTED = (
     Note("text", "Blocks of 256 tokens.", ("data.examples",)),
@@ -185,11 +186,8 @@ NOTES: dict[str, tuple[Note, ...]] = {
             "An example is one row, a sentence, cut at 256 pieces before it is corrupted, and never packed.",
             ("data.examples",),
         ),
-        Note(
-            "as run",
-            "Rows of fewer than 8 pieces give way to one fixed sentence. The sentence here is our own.",
-            ("data.shortest", "data.filler"),
-        ),
+        Note("as run", "Rows of fewer than 8 pieces give way to one fixed sentence.", ("data.shortest",)),
+        Note("ours", "The words of that sentence: the authors' are their own.", ("data.filler",)),
         Note("as run", "The first 20,000 rows validate, and all of them are used.", ("data.held_out_by",)),
         Note(
             "inferred",
@@ -198,9 +196,13 @@ NOTES: dict[str, tuple[Note, ...]] = {
         ),
         Note(
             "as run",
-            "A row's mask never changes; a span always lies at its end. In validation the masks are those of seed 1, "
-            "whatever the run's seed.",
+            "A row's mask never changes; a span always lies at its end.",
             ("span_corruption.mask_by",),
+        ),
+        Note(
+            "ours",
+            "In validation the masks are those of seed 1, whatever the run's seed. The authors' change with it; of "
+            "theirs only seed 1 counts.",
         ),
         Note("as run", "The tables of positions decay with all matrices; the norms do not.", ("optimizer.decay",)),
         Note(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from accelerate.utils.memory import should_reduce_batch_size
 
 from oneclock import models
 from oneclock.data.synthetic import SyntheticTask
@@ -52,7 +53,20 @@ class Rehearsal:
 
 
 def rehearse(experiment: Experiment, beta: float = 0.9) -> Rehearsal:
-    """Two steps of an experiment on batches of its shape; a pretrained model is built new, in the same size."""
+    """Two steps of an experiment on batches of its shape; a pretrained model is built new, in the same size.
+
+    Raises:
+        ValueError: Where they do not fit into memory, and the device or the system says so instead of ending all.
+    """
+    try:
+        return _two_steps(experiment, beta)
+    except (RuntimeError, MemoryError) as error:
+        if not (isinstance(error, MemoryError) or should_reduce_batch_size(error)):
+            raise
+        raise ValueError(_too_large(experiment)) from error
+
+
+def _two_steps(experiment: Experiment, beta: float) -> Rehearsal:
     if isinstance(experiment.model, T5):
         experiment = replace(experiment, model=replace(experiment.model, checkpoint=None))
     with tempfile.TemporaryDirectory() as folder:
@@ -81,6 +95,18 @@ def rehearse(experiment: Experiment, beta: float = 0.9) -> Rehearsal:
         unit=task.unit,
         budget=experiment.budget,
         losses=tuple(losses),
+    )
+
+
+def _too_large(experiment: Experiment) -> str:
+    size, passes = experiment.batch_size, experiment.accumulate
+    found = f"{experiment.name} does not fit into memory with {size} examples a forward pass"
+    if size == 1:
+        return f"{found}: it needs a larger machine"
+    smaller = size // 2 if size % 2 == 0 else 1
+    return (
+        f"{found}: try --set batch_size={smaller} --set accumulate={passes * size // smaller}, as many examples an "
+        "update, or a larger machine"
     )
 
 
