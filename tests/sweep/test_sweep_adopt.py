@@ -112,3 +112,19 @@ def test_the_command_says_what_it_took(tmp_path, made, capsys):
     out = capsys.readouterr().out
     assert f"4 runs were adopted from {made}, 0 left there" in out
     assert "4 runs have ended; all 4 runs of the grid have ended" in out
+
+
+def test_in_python_what_was_adopted_is_not_trained(tmp_path, made, monkeypatch, capsys):
+    monkeypatch.setenv("COMPLETED", str(tmp_path / "completed"))
+    asked = {"protocol": "grid", "betas": (*BETAS, 0.99), "seeds": SEEDS, "in_process": True}
+    study = run_sweep(TARGET, 100, tmp_path / "s", adopt=made, **asked)
+    assert f"4 runs were adopted from {made}, 0 left there\n" in capsys.readouterr().out
+    trained = sorted(Path(line).name for line in (tmp_path / "completed").read_text().split())
+    assert trained == ["beta-0.99-seed-1", "beta-0.99-seed-2"]
+    assert {row.reason for row in study.rows()} == {"adopted from made", None}
+    again = run_sweep(TARGET, 100, tmp_path / "t", adopt=[made, study.path], quiet=True, **asked)
+    assert capsys.readouterr().out == ""
+    assert losses(again.path) == losses(study.path)
+    assert len((tmp_path / "completed").read_text().split()) == 2
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        run_sweep(TARGET, 100, tmp_path / "u", adopt="nowhere", **asked)

@@ -112,6 +112,7 @@ def command(
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
     """
     from oneclock.sweep import Plan, Where
+    from oneclock.sweep.adopt import adopt_all
     from oneclock.sweep.drive import plan_in_words, processes_of
     from oneclock.sweep.plan import usual_arms
     from oneclock.sweep.targets import with_data
@@ -145,7 +146,8 @@ def command(
     plan.targets = with_data(plan.targets, data_dir)
     plan.check()
     if adopt and not dry_run:
-        _adopt(plan, adopt)
+        for line in adopt_all(plan, adopt):
+            print(printable(line))
     workers = array * (jobs or 1) if cluster == "slurm" else where.workers(processes_of(plan))
     for line in plan_in_words(plan, workers):
         print(printable(line))
@@ -167,21 +169,6 @@ def _write(plan: Plan) -> None:
     with take_alone(plan.path):
         plan.write()
     print(printable(f"the plan is written; `oneclock work {plan.path}` takes runs of it, here and elsewhere"))
-
-
-def _adopt(plan: Plan, sources: list[Path]) -> None:
-    """Take runs of elsewhere into the study, and say how many, and of the first that were left why."""
-    from oneclock.study.sharing import take_alone
-    from oneclock.sweep.adopt import adopt
-
-    with take_alone(plan.path):
-        plan.write()
-        plan.study.unpack()
-        for source in sources:
-            taken, left = adopt(plan, source)
-            print(printable(f"{taken} runs were adopted from {source}, {len(left)} left there"))
-            for reason in left[:3]:
-                print(printable(f"left: {reason}"))
 
 
 def _submit(

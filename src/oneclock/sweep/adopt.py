@@ -8,7 +8,7 @@ they ran to the plan's budget. Either way the record says where it comes from, a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from oneclock.logs import read_log
 from oneclock.study import table
 from oneclock.study.identity import Beta, differences
 from oneclock.study.records import Point, Run, Status, runs_of
+from oneclock.study.sharing import take_alone
 from oneclock.sweep.cells import Cell
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
@@ -34,6 +35,22 @@ class Foreign:
     experiment: str | None = None
     seconds: float = 0.0
     reason: str | None = None
+
+
+def adopt_all(plan: Plan, sources: Iterable[str | Path]) -> list[str]:
+    """Take the runs of each source into the plan's study: in words how many, and of the first that were left why.
+
+    `check` the plan first. What is raised is told in `adopt`; the runs that were taken by then stay.
+    """
+    said = []
+    with take_alone(plan.path):
+        plan.write()
+        plan.study.unpack()
+        for source in sources:
+            taken, left = adopt(plan, source)
+            said.append(f"{taken} runs were adopted from {source}, {len(left)} left there")
+            said += [f"left: {reason}" for reason in left[:3]]
+    return said
 
 
 def adopt(plan: Plan, source: str | Path) -> tuple[int, list[str]]:
