@@ -1,6 +1,7 @@
 """Slurm as the place where runs execute, on a real Slurm of this machine; left out where none is installed."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -75,6 +76,41 @@ def test_the_script_asks_for_what_was_asked_for_and_quotes_what_needs_it(tmp_pat
     assert text.splitlines()[-1].endswith(f"-m oneclock work '{tmp_path}/my study' --jobs 2")
     with pytest.raises(ValueError, match="array must be at least 1"):
         slurm.Jobs(array=0)
+
+
+def test_the_options_of_a_sweep_reach_its_workers(tmp_path, monkeypatch):
+    from oneclock.cli import main
+
+    taken = (
+        tmp_path / "bin" / "sbatch"
+    )  # Slurm's own is in the tests above: here it is what is handed to it that counts
+    taken.parent.mkdir()
+    taken.write_text("#!/bin/sh\necho 7\n")
+    taken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(taken.parent), prepend=os.pathsep)
+    line = ["sweep", f"{chaos.TARGET}:train", "--budget", "5", "--out", str(tmp_path / "s"), "--cluster", "slurm"]
+    with pytest.raises(SystemExit) as ended:
+        main([*line, "--array", "2", "--jobs", "3", "--timeout", "60", "--idle", "600"])
+    assert ended.value.code in (0, None)
+    script = (tmp_path / "s/slurm/workers.sh").read_text()
+    assert "--array=1-2 --cpus-per-task=3" in script
+    assert script.endswith("--jobs 3 --threads 1 --gpus-per-run 1 --retries 2 --timeout 60 --idle 600\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--cluster", "slurm", "--idle", "0"], "idle must be more than 0 seconds, got 0"),
+        (["--array", "8", "--idle", "60"], "--array, --idle: only for --cluster slurm"),
+    ],
+)
+def test_what_no_worker_could_follow_is_one_line(tmp_path, capsys, options, complaint):
+    from oneclock.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", f"{chaos.TARGET}:train", "--budget", "5", "--out", str(tmp_path / "s"), *options])
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"oneclock: {complaint}\n")
+    assert not (tmp_path / "s").exists()
 
 
 def test_where_there_is_no_slurm_it_says_so(tmp_path, monkeypatch, capsys):
