@@ -1,6 +1,7 @@
 """Runs made elsewhere, taken into a plan: nothing that ended is trained twice, and each says where it comes from."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import chaos
@@ -11,6 +12,7 @@ from oneclock.study.identity import Identity
 from oneclock.study.records import Run
 from oneclock.sweep import Grid, Plan, run_sweep
 from oneclock.sweep.adopt import adopt
+from oneclock.sweep.cells import Cell
 from oneclock.sweep.targets import target_from
 from oneclock.sweep.work import work
 
@@ -55,6 +57,23 @@ def test_runs_of_other_settings_are_left(tmp_path, made):
     taken, left = adopt(planned(tmp_path / "s", budget=200), made)
     assert (taken, len(left)) == (0, 4)
     assert "budget: 100 -> 200" in left[0]
+
+
+def test_runs_of_another_number_of_processes_are_left(tmp_path):
+    """They have another batch."""
+    twin = target_from("resnet-digits", 4)
+    cell = Cell(0.9, 1)
+    run = Run.start(tmp_path / "from/runs" / twin.identity(cell).folder, twin.identity(cell), {"processes": 2})
+    run.log(4, val_loss=1.0)
+    run.finish("finished", 1.0)
+    plans = {}
+    for processes in (1, 2):
+        target = replace(twin, processes=processes)
+        plans[processes] = Plan(tmp_path / str(processes), [target], Grid(betas=(0.9,), seeds=(1,)))
+        plans[processes].write()
+    assert adopt(plans[1], tmp_path / "from") == (0, ["resnet-digits/beta-0.9-seed-1: processes: 2 -> 1"])
+    assert adopt(plans[2], tmp_path / "from") == (1, [])
+    assert Run.read(plans[2].place(plans[2].targets[0], cell)).environment == {"processes": 2, "adopted": "from"}
 
 
 def test_a_long_table_is_taken_at_its_word(tmp_path, made):

@@ -63,7 +63,7 @@ def command(
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
     gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
     processes: Annotated[
-        int, typer.Option(help="Processes of one run, by torchrun: an experiment's, or a command's that begins python.")
+        int, typer.Option(help="Processes of one run, by torchrun; a command for them begins with python.")
     ] = 1,
     scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tls://host:port.")] = None,
     insecure: Annotated[

@@ -144,7 +144,8 @@ def run_sweep(
         in_process: Run one after another in this process, for a debugger.
         retries: How often a run that dies is tried again.
         timeout: Seconds after which a run counts as hung.
-        processes: Processes of one run of an experiment; torchrun starts them, the batch is as many times as large.
+        processes: Processes of one run of an experiment, whose batch is then as many times as large, or of a function
+            that is named (`file.py:function`); torchrun starts them.
 
     Returns:
         The study: `best()`, `choice()`, `table()`, `rows()`.
