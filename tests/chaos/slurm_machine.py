@@ -137,10 +137,14 @@ class Slurm:
         return self.ask("sinfo", "--noheader", "--Node", "--partition=low", "--format=%T", check=False).split()
 
     def release(self) -> None:
-        """Let jobs that were queued again start now: Slurm would leave them alone for two minutes."""
-        for job, (state, _) in self.queue().items():
-            if state == "PENDING":
-                self.ask("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+        """Let jobs that were queued again start soon: Slurm would leave them alone for two minutes.
+
+        Not at once: a node counts in seconds, and refuses for ever a job that starts in the very one in which it ended.
+        """
+        waiting = [job for job, (state, _) in self.queue().items() if state == "PENDING"]
+        time.sleep(2 if waiting else 0)
+        for job in waiting:
+            self.ask("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
 
     def _start(self, name: str, *more: str) -> None:
         with open(self.folder / f"{name}.out", "ab") as output:

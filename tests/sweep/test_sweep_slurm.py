@@ -53,8 +53,9 @@ def test_jobs_of_slurm_share_a_study_are_ended_and_go_on(machine, tmp_path):
     assert (len(shown["workers"]), {job["state"] for job in shown["jobs"]}) == (2, {"RUNNING"})
     machine.ask("scancel", "--signal=USR1", "--batch", "1_1")  # what Slurm does before a job's time is up
     machine.ask("scontrol", "requeue", "1_2")
-    until(lambda: "Slurm has this job in its queue again" in (study / "slurm/1_1.log").read_text())
-    until(lambda: {state for state, _ in machine.queue().values()} == {"PENDING"})
+    until(lambda: [state for state, _ in machine.queue().values()] == ["PENDING", "PENDING"])
+    assert "SIGUSR1" in (study / "slurm/1_1.log").read_text()
+    assert "SIGTERM" in (study / "slurm/1_2.log").read_text()
     assert list(study.glob("runs/*/*/claim-*")) == []
     hold.unlink()
     machine.release()
