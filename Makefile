@@ -8,8 +8,8 @@ ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 SEED ?= $(shell date +%s)
 
-.PHONY: help demo test page-python check test-slow test-random pythons oldest chaos slurm bench gallery site release hooks \
-	format clean
+.PHONY: help demo test page-python slurm-parts check test-slow test-random pythons oldest chaos slurm bench gallery site \
+	release hooks format clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -39,10 +39,18 @@ help:  ## what there is to make
 page-python: .venv/dev
 	@$(BIN)/python scripts/page_python.py
 
+# Some tests run on a real Slurm: Debian's, or the one that is there. Where there can be none they are left out.
+APT := timeout 120 $(ROOT:sudo=sudo -n) env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=0 \
+	-o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
+slurm-parts:
+	@command -v sbatch > /dev/null \
+		|| ($(APT) update && $(APT) install -y --no-install-recommends slurm-wlm munge) > /dev/null 2>&1 \
+		|| echo "there is no Slurm here and it cannot be installed: what is tested on a real one is left out"
+
 demo: .venv/demo  ## a real sweep of a small model in a few minutes, with its report
 	$(BIN)/python examples/demo.py
 
-test: check .venv/browser page-python  ## everything that must pass: format, lint, types, import contracts, docs, tests
+test: check .venv/browser page-python slurm-parts  ## everything that must pass: format, lint, types, import contracts, docs, tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: .venv/dev  ## all but the tests
@@ -55,7 +63,7 @@ check: .venv/dev  ## all but the tests
 site: .venv/dev page-python  ## the documentation, with its calculator, as plain files in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
-test-slow: .venv/dev .venv/browser  ## the proofs that take minutes
+test-slow: .venv/dev .venv/browser slurm-parts  ## the proofs that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 test-random: .venv/dev .venv/browser  ## the tests in a random order; SEED=N repeats one
@@ -70,10 +78,7 @@ oldest: .venv/dev  ## the core's tests with the oldest versions that pyproject.t
 chaos: .venv/dev  ## 200 strikes on all that is kept and started, about five minutes; SEED=1 repeats
 	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos --strikes 200 --seed $(SEED)
 
-slurm: .venv/dev  ## a sweep on a real Slurm of this machine, struck twenty times, against one left alone
-	@command -v sbatch > /dev/null \
-		|| ($(ROOT) apt-get -qq update && $(ROOT) apt-get -qq install -y --no-install-recommends slurm-wlm munge) \
-		|| (echo "there is no Slurm here and it cannot be installed: nothing was shown" && false)
+slurm: .venv/dev slurm-parts  ## a sweep on a real Slurm of this machine, struck twenty times, against one left alone
 	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos.slurm
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from oneclock.study.folder import Study
 
-from .slurm_machine import Slurm, missing
+from .slurm_machine import Slurm, Unable, missing
 from .sweeps import results, table
 
 
@@ -96,7 +96,10 @@ if __name__ == "__main__":
     if (why := missing()) is not None:
         sys.exit(f"make slurm cannot be shown here: {why}")
     started = time.monotonic()
-    trouble = main(arguments.strikes, arguments.seed, arguments.experiment, arguments.budget)
+    try:
+        trouble = main(arguments.strikes, arguments.seed, arguments.experiment, arguments.budget)
+    except Unable as error:
+        sys.exit(f"make slurm cannot be shown here: {error}")
     for line in trouble:
         print("WRONG:", line)
     print(f"{'failed' if trouble else 'all is well'} after {time.monotonic() - started:.0f} s")

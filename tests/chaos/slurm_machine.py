@@ -53,15 +53,23 @@ def missing() -> str | None:
     return f"Slurm is not installed ({', '.join(absent)}): apt-get install slurm-wlm munge" if absent else None
 
 
+class Unable(Exception):
+    """Slurm is installed, and does not start here: no privileges, no room for its sockets, or settings it dislikes."""
+
+
 class Slurm:
-    """Slurm from its start to its end; a context manager. `ask` has a command of Slurm's say what it says."""
+    """Slurm from its start to its end; a context manager. `ask` has a command of Slurm's say what it says.
+
+    Entering it raises `Unable` where its daemons do not come up.
+    """
 
     nodes = ("n1", "n2")
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-"))
         self.folder.chmod(0o711)  # munge wants its socket reached by all
-        self.environment = os.environ | {
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_"))}
+        self.environment = plain | {  # those would be of another Slurm, of which this is a job
             "SLURM_CONF": str(self.folder / "slurm.conf"),
             "PATH": f"{os.environ['PATH']}:/usr/sbin",
         }
@@ -70,6 +78,9 @@ class Slurm:
     def __enter__(self) -> "Slurm":
         try:
             self._begin()
+        except (OSError, AssertionError) as error:
+            self._end()
+            raise Unable(f"Slurm does not start here: {str(error)[-300:]}") from None
         except BaseException:
             self._end()
             raise
@@ -93,11 +104,11 @@ class Slurm:
         (self.folder / "slurm.conf").write_text(CONFIGURATION.format(**values))
         places = [f"--{what}={self.folder}/munge.{what.split('-')[0]}" for what in ("socket", "pid-file", "seed-file")]
         self._start("munged", "-F", f"--key-file={key}", f"--log-file={self.folder}/munge.log", *places)
-        self._until((self.folder / "munge.socket").exists)
+        self._until((self.folder / "munge.socket").exists, all_alive=True)
         self._start("slurmctld", "-D")
         for node in self.nodes:
             self._start("slurmd", "-D", "-N", node)
-        self._until(lambda: self._states() == ["idle"] * 2)
+        self._until(lambda: self._states() == ["idle"] * 2, all_alive=True)
 
     def _end(self) -> None:
         for process in reversed(self._started):
@@ -126,20 +137,29 @@ class Slurm:
         return self.ask("sinfo", "--noheader", "--Node", "--partition=low", "--format=%T", check=False).split()
 
     def release(self) -> None:
-        """Let jobs that were queued again start now: Slurm would leave them alone for two minutes."""
-        for job, (state, _) in self.queue().items():
-            if state == "PENDING":
-                self.ask("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+        """Let jobs that were queued again start soon: Slurm would leave them alone for two minutes.
+
+        Not at once: a node counts in seconds, and refuses for ever a job that starts in the very one in which it ended.
+        """
+        waiting = [job for job, (state, _) in self.queue().items() if state == "PENDING"]
+        time.sleep(2 if waiting else 0)
+        for job in waiting:
+            self.ask("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
 
     def _start(self, name: str, *more: str) -> None:
         with open(self.folder / f"{name}.out", "ab") as output:
             self._started.append(subprocess.Popen([name, *more], env=self.environment, stdout=output, stderr=output))
 
-    def _until(self, true, within: float = 60.0) -> None:
+    def _until(self, true, within: float = 60.0, all_alive: bool = False) -> None:
+        """Wait for something; AssertionError with what the daemons said where it does not come, or one has ended."""
         deadline = time.monotonic() + within
         while not true():
-            assert time.monotonic() < deadline, "\n".join(path.read_text() for path in self.folder.glob("*.out"))
+            assert time.monotonic() < deadline, self._said()
+            assert not all_alive or all(process.poll() is None for process in self._started), self._said()
             time.sleep(0.1)
+
+    def _said(self) -> str:
+        return " ".join(" ".join(path.read_text().split()) for path in sorted(self.folder.glob("*.out")))
 
 
 def _free_ports(count: int) -> list[int]:

@@ -2,9 +2,13 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
+import wandb_server
 
 from oneclock import logs
 from oneclock.export import export
@@ -94,6 +98,34 @@ def test_wandb_writes_offline_runs_that_our_reader_reads_back(study, tmp_path, m
     read = [tuple(logs.read_log(path, metric="val_loss").curves[0].losses) for path in found]
     wanted = [tuple(losses(beta, seed)) for beta in (0.5, 0.9, (0.9, 0.999)) for seed in (1, 2)]
     assert sorted(one for one in read if len(one) == len(STEPS)) == sorted(wanted)
+
+
+@needs["wandb"]
+def test_wandb_itself_reads_them_and_sends_every_loss(study, tmp_path, monkeypatch):
+    """`wandb sync`, to a server of this machine: what it sends is what the library has read from our files."""
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    export(study, "wandb", tmp_path / "out")
+    with wandb_server.serving() as received:
+        own = {"WANDB_BASE_URL": received.address, "WANDB_API_KEY": 40 * "a", "WANDB_MODE": "online"}
+        own |= {"HOME": str(tmp_path), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+        found = sorted((tmp_path / "out").glob("wandb/offline-run-*"))
+        line = [sys.executable, "-m", "wandb", "sync", "--yes", *found]
+        done = subprocess.run(line, env=os.environ | own, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    runs = {run["name"]: run for run in received.runs.values()}
+    assert len(runs) == 7
+    for beta, name in ((0.5, "beta-0.5-seed-2"), (0.9, "beta-0.9-seed-2"), ((0.9, 0.999), "betas-0.9-0.999-seed-2")):
+        run = runs[f"my digits/{name}"]
+        betas = {"beta": beta} if isinstance(beta, float) else dict(zip(("beta1", "beta2"), beta, strict=True))
+        given = {key: value for key, value in run["config"].items() if key != "_wandb"}
+        assert given == {**betas, "seed": 2, "budget": 30, "experiment": "my digits"}
+        assert run["group"] == "my digits"
+        assert [row["_step"] for row in run["history"]] == [*STEPS]
+        assert [row["val_loss"] for row in run["history"]] == losses(beta, 2)
+        assert [row["train_loss"] for row in run["history"]] == [loss / 2 for loss in losses(beta, 2)]
+    first, second = (row["val_loss"] for row in runs["my digits/beta-0.99-seed-1"]["history"])
+    assert first == 3.0
+    assert math.isnan(second)
 
 
 @needs["optuna"]

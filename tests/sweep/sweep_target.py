@@ -1,7 +1,8 @@
 """A small real target: softmax regression on scikit-learn's digits by balanced Adam, resumable, in numpy alone.
 
 It starts in a tenth of a second where torch takes two. Steps draw from (seed, step), so that a resumed run repeats
-what it would have done. PACE, in seconds, stretches an evaluation so that a test can strike in the middle.
+what it would have done. PACE, in seconds, stretches an evaluation so that a test can strike in the middle; while the
+file HOLD exists it waits there.
 """
 
 import gzip
@@ -51,6 +52,8 @@ def train(beta, seed, run):
             if step == run.budget:
                 told(run.folder.parent)
             time.sleep(float(os.environ.get("PACE", "0")))
+            while os.path.exists(os.environ.get("HOLD", "")):
+                time.sleep(0.05)
 
 
 def with_children(beta, seed, run):

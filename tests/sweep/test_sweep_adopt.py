@@ -1,6 +1,7 @@
 """Runs made elsewhere, taken into a plan: nothing that ended is trained twice, and each says where it comes from."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import chaos
@@ -11,6 +12,7 @@ from oneclock.study.identity import Identity
 from oneclock.study.records import Run
 from oneclock.sweep import Grid, Plan, run_sweep
 from oneclock.sweep.adopt import adopt
+from oneclock.sweep.cells import Cell
 from oneclock.sweep.targets import target_from
 from oneclock.sweep.work import work
 
@@ -55,6 +57,23 @@ def test_runs_of_other_settings_are_left(tmp_path, made):
     taken, left = adopt(planned(tmp_path / "s", budget=200), made)
     assert (taken, len(left)) == (0, 4)
     assert "budget: 100 -> 200" in left[0]
+
+
+def test_runs_of_another_number_of_processes_are_left(tmp_path):
+    """They have another batch."""
+    twin = target_from("resnet-digits", 4)
+    cell = Cell(0.9, 1)
+    run = Run.start(tmp_path / "from/runs" / twin.identity(cell).folder, twin.identity(cell), {"processes": 2})
+    run.log(4, val_loss=1.0)
+    run.finish("finished", 1.0)
+    plans = {}
+    for processes in (1, 2):
+        target = replace(twin, processes=processes)
+        plans[processes] = Plan(tmp_path / str(processes), [target], Grid(betas=(0.9,), seeds=(1,)))
+        plans[processes].write()
+    assert adopt(plans[1], tmp_path / "from") == (0, ["resnet-digits/beta-0.9-seed-1: processes: 2 -> 1"])
+    assert adopt(plans[2], tmp_path / "from") == (1, [])
+    assert Run.read(plans[2].place(plans[2].targets[0], cell)).environment == {"processes": 2, "adopted": "from"}
 
 
 def test_a_long_table_is_taken_at_its_word(tmp_path, made):
@@ -112,3 +131,19 @@ def test_the_command_says_what_it_took(tmp_path, made, capsys):
     out = capsys.readouterr().out
     assert f"4 runs were adopted from {made}, 0 left there" in out
     assert "4 runs have ended; all 4 runs of the grid have ended" in out
+
+
+def test_in_python_what_was_adopted_is_not_trained(tmp_path, made, monkeypatch, capsys):
+    monkeypatch.setenv("COMPLETED", str(tmp_path / "completed"))
+    asked = {"protocol": "grid", "betas": (*BETAS, 0.99), "seeds": SEEDS, "in_process": True}
+    study = run_sweep(TARGET, 100, tmp_path / "s", adopt=made, **asked)
+    assert f"4 runs were adopted from {made}, 0 left there\n" in capsys.readouterr().out
+    trained = sorted(Path(line).name for line in (tmp_path / "completed").read_text().split())
+    assert trained == ["beta-0.99-seed-1", "beta-0.99-seed-2"]
+    assert {row.reason for row in study.rows()} == {"adopted from made", None}
+    again = run_sweep(TARGET, 100, tmp_path / "t", adopt=[made, study.path], quiet=True, **asked)
+    assert capsys.readouterr().out == ""
+    assert losses(again.path) == losses(study.path)
+    assert len((tmp_path / "completed").read_text().split()) == 2
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        run_sweep(TARGET, 100, tmp_path / "u", adopt="nowhere", **asked)

@@ -78,6 +78,73 @@ def test_one_of_two_processes_of_a_command_dies_and_the_run_is_resumed(tmp_path)
     assert (Study.open(tmp_path / "struck").header or {})["targets"][0]["processes"] == 2
 
 
+FUNCTION = """
+import os, time
+import torch, torch.distributed as dist
+
+def train(beta, seed, run):
+    dist.init_process_group("gloo")
+    rank, kept = dist.get_rank(), run.folder / "state.pt"
+    step, value = torch.load(kept) if kept.exists() else (0, torch.zeros(1))
+    while step < run.budget:
+        step += 1
+        mine = torch.full((1,), beta * step * (rank + 1))
+        dist.all_reduce(mine)
+        value = value + mine
+        run.log(step, val_loss=1 / value.item() + rank)
+        if rank == 0:
+            torch.save((step, value), run.folder / "new.pt")
+            os.replace(run.folder / "new.pt", kept)
+        dist.barrier()
+        time.sleep(0.1)
+    dist.destroy_process_group()
+"""
+
+APART = """
+import math, os, time
+
+def train(beta, seed, run):
+    rank = int(os.environ["RANK"])
+    (run.folder / f"rank-{rank}").write_text(os.environ["WORLD_SIZE"])
+    if rank == 1 and beta == 0.9:
+        time.sleep(3600)  # as one that waits for the other
+    run.log(1, val_loss=beta + rank)
+    run.log(2, val_loss=math.nan if beta == 0.9 and rank == 0 else 1.0 + rank)
+"""
+
+
+@pytest.mark.slow
+def test_one_of_two_processes_of_a_function_dies_and_the_run_is_resumed(tmp_path):
+    (tmp_path / "train.py").write_text(FUNCTION)
+    function, marked = [f"{tmp_path}/train.py:train", "--budget", "12"], chaos.Marked()
+    struck = sweep(tmp_path / "struck", marked, *function)
+    until(lambda: any(tmp_path.glob("struck/runs/*/*/files/state.pt")), within=120)
+    os.kill(ranks(marked, "oneclock.sweep.rank")[-1], signal.SIGKILL)
+    _, stderr = struck.communicate(timeout=240)
+    assert struck.returncode == 0, stderr
+    assert marked.gone(within=10)
+    calm = sweep(tmp_path / "calm", chaos.Marked(), *function)
+    calm.communicate(timeout=240)
+    assert chaos.table(tmp_path / "struck") == chaos.table(tmp_path / "calm")
+    (row,) = Study.open(tmp_path / "calm").rows()
+    assert row.best_loss == pytest.approx(1 / (0.9 * 3 * 78), rel=1e-6)  # both took part, and the first one logged
+
+
+def test_each_process_calls_a_function_and_the_first_one_records(tmp_path):
+    """Where it diverges, the others end with it, whatever they wait for."""
+    (tmp_path / "apart.py").write_text(APART)
+    two = target_from(f"{tmp_path}/apart.py:train", 2, processes=2)
+    Plan(tmp_path / "s", [two], Grid(betas=(0.5, 0.9), seeds=(1,))).write()
+    assert Plan.read(tmp_path / "s").targets == [two]
+    assert work(tmp_path / "s", quiet=True) is None
+    rows = {row.beta: row for row in Study.open(tmp_path / "s").rows()}
+    assert (rows[0.5].state, rows[0.5].best_loss, rows[0.5].step) == ("finished", 0.5, 2)
+    assert (rows[0.9].state, rows[0.9].reason) == ("diverged", "val_loss was nan at step 2")
+    for beta in (0.5, 0.9):
+        files = tmp_path / f"s/runs/apart.train/beta-{beta}-seed-1/files"
+        assert {path.name: path.read_text() for path in files.iterdir()} == {"rank-0": "2", "rank-1": "2"}
+
+
 @pytest.mark.slow
 def test_two_processes_of_an_experiment_are_ended_and_one_is_killed_and_the_losses_stay_the_same(
     tmp_path,
@@ -118,8 +185,8 @@ def test_processes_are_part_of_the_study_and_what_cannot_have_them_is_refused(tm
     assert Plan.read(tmp_path / "s").targets == [two]
     with pytest.raises(ValueError, match="processes: 2 -> null"):
         Plan(tmp_path / "s", [target_from(None, 10, command)], Grid(betas=(0.9,), seeds=(1,))).check()
-    with pytest.raises(ValueError, match="a function runs in one process"):
-        target_from(f"{chaos.TARGET}:train", 10, processes=2)
+    with pytest.raises(ValueError, match=r"runs in one process: name it \(file.py:train\)"):
+        target_from(lambda beta, seed, run: 1.0, 10, processes=2)
     with pytest.raises(ValueError, match="begins with python"):
         target_from(None, 10, "cd there; python train.py {beta}", processes=2)
     with pytest.raises(ValueError, match="at least 1"):

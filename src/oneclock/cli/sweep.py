@@ -63,7 +63,7 @@ def command(
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
     gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
     processes: Annotated[
-        int, typer.Option(help="Processes of one run, by torchrun: an experiment's, or a command's that begins python.")
+        int, typer.Option(help="Processes of one run, by torchrun; a command for them begins with python.")
     ] = 1,
     scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tls://host:port.")] = None,
     insecure: Annotated[
@@ -72,13 +72,16 @@ def command(
     cluster: Annotated[
         str | None, typer.Option(help="slurm: submit workers and return; or a Dask cluster: tls://host:port.")
     ] = None,
-    array: Annotated[int, typer.Option(help="slurm: how many jobs share the runs.")] = 1,
+    array: Annotated[int | None, typer.Option(help="slurm: how many jobs share the runs.", show_default="1")] = None,
     time: Annotated[
         str | None, typer.Option(help="slurm: a job's time, 24:00:00; it is queued again after it.")
     ] = None,
     partition: Annotated[str | None, typer.Option(help="slurm: the partition.")] = None,
     gres: Annotated[str | None, typer.Option(help="slurm: what a job needs, gpu:1.")] = None,
-    sbatch: Annotated[str, typer.Option(help="slurm: more options of sbatch, '--mem=16G --account=a'.")] = "",
+    sbatch: Annotated[str | None, typer.Option(help="slurm: more options of sbatch, '--mem=16G --account=a'.")] = None,
+    idle: Annotated[
+        float | None, typer.Option(help="slurm: a job ends after so many seconds with nothing to take.")
+    ] = None,
     in_process: Annotated[bool, typer.Option("--in-process", help="All in this process, to debug.")] = False,
     retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
@@ -112,6 +115,7 @@ def command(
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
     """
     from oneclock.sweep import Plan, Where
+    from oneclock.sweep.adopt import adopt_all
     from oneclock.sweep.drive import plan_in_words, processes_of
     from oneclock.sweep.plan import usual_arms
     from oneclock.sweep.targets import with_data
@@ -133,6 +137,17 @@ def command(
         "max_runs": max_runs,
     }
     values = {key: value for key, value in values.items() if value is not None}
+    of_slurm: dict[str, Any] = {
+        "array": array,
+        "time": time,
+        "partition": partition,
+        "gres": gres,
+        "sbatch": sbatch,
+        "idle": idle,
+    }
+    given = [f"--{option}" for option, value in of_slurm.items() if value is not None]
+    if given and cluster != "slurm":
+        raise ValueError(f"{', '.join(given)}: only for --cluster slurm")
     address = None if cluster == "slurm" else cluster
     where = Where(jobs, threads, gpus_per_run, scheduler or address, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
@@ -145,8 +160,9 @@ def command(
     plan.targets = with_data(plan.targets, data_dir)
     plan.check()
     if adopt and not dry_run:
-        _adopt(plan, adopt)
-    workers = array * (jobs or 1) if cluster == "slurm" else where.workers(processes_of(plan))
+        for line in adopt_all(plan, adopt):
+            print(printable(line))
+    workers = (array or 1) * (jobs or 1) if cluster == "slurm" else where.workers(processes_of(plan))
     for line in plan_in_words(plan, workers):
         print(printable(line))
     if dry_run:
@@ -155,7 +171,7 @@ def command(
         _write(plan)
         return
     if cluster == "slurm":
-        _submit(plan, where, array, time, partition, gres, sbatch)
+        _submit(plan, where, **of_slurm)
         return
     run(plan, where)
     _finish(plan, with_report)
@@ -169,39 +185,26 @@ def _write(plan: Plan) -> None:
     print(printable(f"the plan is written; `oneclock work {plan.path}` takes runs of it, here and elsewhere"))
 
 
-def _adopt(plan: Plan, sources: list[Path]) -> None:
-    """Take runs of elsewhere into the study, and say how many, and of the first that were left why."""
-    from oneclock.study.sharing import take_alone
-    from oneclock.sweep.adopt import adopt
-
-    with take_alone(plan.path):
-        plan.write()
-        plan.study.unpack()
-        for source in sources:
-            taken, left = adopt(plan, source)
-            print(printable(f"{taken} runs were adopted from {source}, {len(left)} left there"))
-            for reason in left[:3]:
-                print(printable(f"left: {reason}"))
-
-
 def _submit(
-    plan: Plan, where: Where, array: int, time: str | None, partition: str | None, gres: str | None, sbatch: str
+    plan: Plan, where: Where, array: int | None, sbatch: str | None, idle: float | None, **asked: str | None
 ) -> None:
     """Hand the plan to Slurm, and say how to look at it."""
     from oneclock.sweep import slurm
     from oneclock.sweep.drive import processes_of
+    from oneclock.sweep.work import Shift
 
-    jobs = where.jobs or 1
+    jobs, array = where.jobs or 1, 1 if array is None else array
     worker = slurm.worker_options(
         jobs=jobs,
         threads=where.threads,
         gpus_per_run=where.gpus_per_run,
         retries=where.retries,
         timeout=where.timeout,
+        idle=Shift(idle=idle).idle,
     )
     cores = jobs * where.threads * processes_of(plan)
-    asked = slurm.Jobs(array, cores, time, partition, gres, tuple(shlex.split(sbatch)), worker)
-    number = slurm.submit(plan, asked)
+    options = tuple(shlex.split(sbatch or ""))
+    number = slurm.submit(plan, slurm.Jobs(array, cores, options=options, worker=worker, **asked))
     print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
     print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
 

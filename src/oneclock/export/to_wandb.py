@@ -12,7 +12,9 @@ def write(runs: Sequence[Exported], out: Path) -> str:
     """Offline runs below `out`/wandb."""
     import wandb
 
-    settings = wandb.Settings(silent=True, console="off", x_disable_stats=True)
+    quiet = {"silent": True, "console": "off", "x_disable_stats": True}
+    # What W&B would note of machine, packages and repository is of this moment, and the runs are of another.
+    settings = wandb.Settings(**quiet, x_disable_meta=True, x_save_requirements=False, disable_git=True)
     for run in runs:
         made = wandb.init(
             project="oneclock",

@@ -8,18 +8,20 @@ they ran to the plan's budget. Either way the record says where it comes from, a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from oneclock.horizon import Curve
 from oneclock.logs import read_log
 from oneclock.study import table
 from oneclock.study.identity import Beta, differences
 from oneclock.study.records import Point, Run, Status, runs_of
+from oneclock.study.sharing import take_alone
 from oneclock.sweep.cells import Cell
 from oneclock.sweep.plan import Plan
-from oneclock.sweep.targets import Target
+from oneclock.sweep.targets import Named, Target
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,23 @@ class Foreign:
     experiment: str | None = None
     seconds: float = 0.0
     reason: str | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+def adopt_all(plan: Plan, sources: Iterable[str | Path]) -> list[str]:
+    """Take the runs of each source into the plan's study: in words how many, and of the first that were left why.
+
+    `check` the plan first. What is raised is told in `adopt`; the runs that were taken by then stay.
+    """
+    said = []
+    with take_alone(plan.path):
+        plan.write()
+        plan.study.unpack()
+        for source in sources:
+            taken, left = adopt(plan, source)
+            said.append(f"{taken} runs were adopted from {source}, {len(left)} left there")
+            said += [f"left: {reason}" for reason in left[:3]]
+    return said
 
 
 def adopt(plan: Plan, source: str | Path) -> tuple[int, list[str]]:
@@ -65,12 +84,16 @@ def _from_study(plan: Plan, study: Path) -> tuple[int, list[str]]:
         if run is None or result is None or result.status == "failed":
             continue
         wanted = target.identity(cell)
-        if run.identity.hash != wanted.hash:
-            left.append(f"{folder}: {', '.join(differences(run.identity.named, wanted.named))}")
+        here = there = {"processes": target.processes}
+        if isinstance(target, Named):  # they multiply its batch, and are no part of its spec
+            there = {"processes": run.environment.get("processes", 1)}
+        if run.identity.hash != wanted.hash or there != here:
+            changed = differences(run.identity.named | there, wanted.named | here)
+            left.append(f"{folder}: {', '.join(changed)}")
             continue
         foreign = Foreign(
             cell.beta, cell.seed, cell.rate, tuple(run.whole()[1].points), result.status, target.name, result.seconds,
-            result.reason,
+            result.reason, run.environment,
         )  # fmt: skip
         _write(plan, target, cell, foreign, study.absolute().name)
         taken += 1
@@ -112,7 +135,7 @@ def _open_cells(plan: Plan) -> Iterator[tuple[Target, Cell]]:
 
 
 def _write(plan: Plan, target: Target, cell: Cell, run: Foreign, name: str) -> None:
-    made = Run.start(plan.place(target, cell), target.identity(cell), {"adopted": name})
+    made = Run.start(plan.place(target, cell), target.identity(cell), {**run.environment, "adopted": name})
     made.replace(run.points)
     told = f"adopted from {name}" + (f"; {run.reason}" if run.reason else "")
     plan.remember(target, cell, made.finish(run.status, run.seconds, reason=told))

@@ -22,7 +22,7 @@ from oneclock.study.records import Result, Run
 from oneclock.sweep import shell
 from oneclock.sweep.cells import SEEDS, Cell
 from oneclock.sweep.family import outlasting
-from oneclock.sweep.ranks import under_torchrun
+from oneclock.sweep.ranks import several, under_torchrun
 
 if TYPE_CHECKING:
     from oneclock.logs import Log
@@ -63,14 +63,11 @@ class Command:
 
     def described(self) -> dict[str, Any]:
         said = {"command": self.command, "log": self.log, "name": self.name, "budget": self.budget}
-        return said | {"code": dict(self.code)} | self._several()
+        return said | {"code": dict(self.code)} | several(self.processes)
 
     def identity(self, cell: Cell) -> Identity:
-        spec = {"command": self.command, "log": self.log, "code": dict(self.code)} | self._several()
+        spec = {"command": self.command, "log": self.log, "code": dict(self.code)} | several(self.processes)
         return Identity(self.name, cell.beta, cell.seed, self.budget, spec=spec, rate=cell.rate)
-
-    def _several(self) -> dict[str, Any]:
-        return {"processes": self.processes} if self.processes > 1 else {}
 
     def modules(self) -> list[str]:
         return []

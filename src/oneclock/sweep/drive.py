@@ -18,6 +18,7 @@ from oneclock.study.files import sweep_asides
 from oneclock.study.folder import Row, Study
 from oneclock.study.records import Result
 from oneclock.study.sharing import take_alone
+from oneclock.sweep.adopt import adopt_all
 from oneclock.sweep.cluster import Dask, check
 from oneclock.sweep.commands import NO_CURVE, Command
 from oneclock.sweep.engine import Engine, InProcess
@@ -100,6 +101,7 @@ def run_sweep(
     data_dir: str | Path | None = None,
     extend: bool = False,
     keep_runs: bool = False,
+    adopt: str | Path | Sequence[str | Path] = (),
     quiet: bool = False,
     jobs: int | None = None,
     threads: int = 1,
@@ -133,6 +135,8 @@ def run_sweep(
         data_dir: Where the data of an experiment lie (default: ONECLOCK_DATA, or caches).
         extend: Add betas, seeds, rates, arms or experiments to the study in the folder.
         keep_runs: Keep the runs in the folder although the code behind them has changed.
+        adopt: Where runs that have ended elsewhere are taken from, one place or several: another study, a long table,
+            a log. What the plan may want of them is not trained again.
         quiet: Print nothing.
         jobs: Runs at a time (default: one per core or GPU), with `threads` threads and `gpus_per_run` GPUs each.
         scheduler: A Dask cluster to run on instead, or its address.
@@ -140,7 +144,8 @@ def run_sweep(
         in_process: Run one after another in this process, for a debugger.
         retries: How often a run that dies is tried again.
         timeout: Seconds after which a run counts as hung.
-        processes: Processes of one run of an experiment; torchrun starts them, the batch is as many times as large.
+        processes: Processes of one run of an experiment, whose batch is then as many times as large, or of a function
+            that is named (`file.py:function`); torchrun starts them.
 
     Returns:
         The study: `best()`, `choice()`, `table()`, `rows()`.
@@ -168,7 +173,17 @@ def run_sweep(
     if arms is None and isinstance(protocol, str):
         values["arms"] = usual_arms(Path(out), targets)
     plan = Plan(Path(out), targets, _protocol(protocol, values), extend=extend, keep_runs=keep_runs)
+    _adopt(plan, [adopt] if isinstance(adopt, str | Path) else adopt, quiet)
     return sweep(plan, where, quiet)
+
+
+def _adopt(plan: Plan, sources: Sequence[str | Path], quiet: bool) -> None:
+    if not sources:
+        return
+    plan.check()
+    for line in adopt_all(plan, sources):
+        if not quiet:
+            print(printable(line))
 
 
 def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:

@@ -245,10 +245,11 @@ def usual_arms(path: Path, targets: Sequence[Target]) -> tuple[tuple[float, floa
 def _target(values: dict[str, Any]) -> Target:
     if "experiment" in values:
         return Named(values["experiment"], values["budget"], tuple(values["settings"]), values.get("processes", 1))
+    made: dict[str, Any] = {"code": values.get("code") or {}, "processes": values.get("processes", 1)}
     if "function" in values:
-        return Function(values["name"], values["budget"], values["function"], code=values.get("code") or {})
+        return Function(values["name"], values["budget"], values["function"], **made)
     said = {name: values[name] for name in ("name", "budget", "command", "log")}
-    return Command(**said, code=values.get("code") or {}, processes=values.get("processes", 1))
+    return Command(**said, **made)
 
 
 def _name(described: dict[str, Any]) -> str:

@@ -23,6 +23,8 @@ from oneclock.sweep.family import LINUX, kill_session
 from oneclock.sweep.job import Job, Message
 from oneclock.sweep.server import GRACE, command
 
+DIED = "the process that starts runs died"
+
 
 class Closed(Exception):
     """The server was told to end: it starts no more runs."""
@@ -123,7 +125,7 @@ class Server:
             connection.send_bytes(pickle.dumps(job))
         except OSError:
             connection.close()
-            raise
+            raise ConnectionError(DIED) from None
         return Process(connection, owner, self._ready)
 
     def close(self) -> None:

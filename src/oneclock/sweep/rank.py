@@ -7,17 +7,26 @@ import sys
 from pathlib import Path
 
 from oneclock.sweep.cells import Cell
-from oneclock.sweep.targets import Named
+from oneclock.sweep.server import unwinding
+from oneclock.sweep.targets import Function, Named
+
+KINDS: dict[str, type[Named] | type[Function]] = {"Named": Named, "Function": Function}
 
 
 def main() -> None:
-    """Train, with the others; asked to end, they save together and end badly, for the run is not finished."""
-    name, budget, settings, path, beta, seed, rate, data_dir = json.loads(sys.argv[1])
-    cell = Cell(tuple(beta) if isinstance(beta, list) else beta, seed, rate)
+    """Train, with the others; asked to end, they save what they can and end badly, for the run is not finished."""
+    told = json.loads(sys.argv[1], object_hook=_with_tuples)
+    sys.path[:] = dict.fromkeys([*told["search"], *sys.path])
     try:
-        Named(name, budget, tuple(settings), data_dir=data_dir).execute(Path(path), cell)
+        with unwinding():
+            KINDS[told["kind"]](**told["target"]).execute_here(Path(told["path"]), Cell(**told["cell"]))
     except KeyboardInterrupt as asked:
         sys.exit(f"ended: {asked}")
+
+
+def _with_tuples(values: dict[str, object]) -> dict[str, object]:
+    """JSON has no tuples, and a pair of betas or an experiment's settings is one."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 if __name__ == "__main__":

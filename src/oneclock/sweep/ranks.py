@@ -7,19 +7,21 @@ number of processes multiplies the batch, as with `accelerate launch`, and is pa
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oneclock.study.records import Result, Run
 from oneclock.sweep.cells import Cell
 from oneclock.sweep.family import outlasting
 
 if TYPE_CHECKING:
-    from oneclock.sweep.targets import Named
+    from oneclock.sweep.targets import Function, Named
 
 _PYTHON = re.compile(r"\s*(\S*python[\d.]*)\s+")
 
@@ -41,9 +43,29 @@ def under_torchrun(command: str, processes: int) -> str:
     return f"{torchrun(match[1], processes)} {command[match.end() :]}"
 
 
-def run_ranks(target: Named, path: Path, cell: Cell) -> Result:
-    """Train a run of an experiment with as many processes as the target says; RuntimeError where they end badly."""
-    told = [target.name, target.budget, target.settings, path, cell.beta, cell.seed, cell.rate, target.data_dir]
+def several(processes: int) -> dict[str, Any]:
+    """What a description says of a run's processes: nothing where there is one.
+
+    >>> several(1), several(4)
+    ({}, {'processes': 4})
+    """
+    return {"processes": processes} if processes > 1 else {}
+
+
+def is_first() -> bool:
+    """Whether this is the process of a run that keeps its record: the only one, or the first of several."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def run_ranks(target: Named | Function, path: Path, cell: Cell) -> Result:
+    """Train a run with as many processes as the target says; RuntimeError where they end badly."""
+    told = {
+        "kind": type(target).__name__,
+        "target": asdict(target),
+        "path": path,
+        "cell": asdict(cell),
+        "search": sys.path,
+    }
     line = shlex.split(torchrun(shlex.quote(sys.executable), target.processes))
     with outlasting() as asked:
         code = subprocess.call([*line, "-m", "oneclock.sweep.rank", json.dumps(told, default=str)])

@@ -211,7 +211,7 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
     if "numpy" in sys.modules:  # an unseeded run must not repeat its siblings' numbers
         sys.modules["numpy"].random.seed()
     try:
-        with _unwinding():
+        with unwinding():
             job = pickle.loads(request)
             _settle(job)
             message = _told(job)
@@ -226,7 +226,7 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
 
 
 @contextmanager
-def _unwinding() -> Iterator[None]:
+def unwinding() -> Iterator[None]:
     """Have SIGTERM unwind the run, so that it lets go of its claim; what the run forked dies of it as ever."""
     run = os.getpid()
 

@@ -164,8 +164,8 @@ def _ask(*line: str) -> str:
 def worker_options(**values: Any) -> tuple[str, ...]:
     """Options of `oneclock work` as words; None is left out.
 
-    >>> worker_options(jobs=2, timeout=None)
-    ('--jobs', '2')
+    >>> worker_options(jobs=2, timeout=None, idle=1234567.0)
+    ('--jobs', '2', '--idle', '1234567')
     """
     given: Sequence[tuple[str, Any]] = [(name, value) for name, value in values.items() if value is not None]
-    return tuple(word for name, value in given for word in (f"--{name.replace('_', '-')}", f"{value:g}"))
+    return tuple(word for name, value in given for word in (f"--{name.replace('_', '-')}", f"{value:.15g}"))

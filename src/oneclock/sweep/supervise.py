@@ -10,7 +10,7 @@ from pathlib import Path
 from oneclock.study.claims import HEARTBEAT, STALE, Claim, Held, held_by
 from oneclock.study.records import Run
 from oneclock.sweep.job import Ended, Job, Message, claimed, described, ended, kill_left, refusal
-from oneclock.sweep.process import Closed, Server, server_for
+from oneclock.sweep.process import DIED, Closed, Server, server_for
 
 _MOMENT = 1.0
 """Seconds that a sweep has to say that it is ending: a batch system ends it and its runs in the same moment."""
@@ -74,7 +74,7 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
                     return told or ("error", _death(value))
                 elif kind == "gone":
                     kill_left(Path(job.path))
-                    return "error", "the process that starts runs died"
+                    return "error", DIED
                 else:
                     told = told or message  # why it was asked to end counts for more than that it was
             elif not watch.alive():

