@@ -63,7 +63,7 @@ def run_ranks(target: Named | Function, path: Path, cell: Cell) -> Result:
         "kind": type(target).__name__,
         "target": asdict(target),
         "path": path,
-        "cell": asdict(cell),
+        "cell": cell._asdict(),
         "search": sys.path,
     }
     line = shlex.split(torchrun(shlex.quote(sys.executable), target.processes))
