@@ -1,6 +1,7 @@
 """A task that no study has seen, swept in two axes: what `adaptive` finds with few runs, against the whole grid.
 
     python benchmarks/new_task.py OUT [--budget 1000] [--jobs 2]
+    python benchmarks/new_task.py OUT --larger 2         adds two larger rates to both, where the best was the largest
 
 A network learns a photograph (scikit-learn's china.jpg): coordinates in, colours out, nine tenths of the pixels to
 learn from and one tenth to validate on. Nothing here was tuned before, and nothing of it chose anything. First
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-RATES = tuple(2e-3 * 2.0**power for power in range(-3, 4))
+RATE = 2e-3
 SEEDS = (1, 2, 3)
 BATCH, WIDTH, WAVES = 256, 64, 64
 
@@ -69,12 +70,19 @@ def lowest(losses: dict[tuple[float, float], list[float]]) -> tuple[float, float
     return min(whole, key=lambda pair: whole[pair])
 
 
-def main(out: Path, budget: int, jobs: int) -> None:
+def main(out: Path, budget: int, jobs: int, larger: int) -> None:
     from oneclock import run_sweep
 
+    asked = {
+        "rates": tuple(RATE * 2.0**power for power in range(-3, 4 + larger)),
+        "seeds": SEEDS,
+        "arms": (),
+        "jobs": jobs,
+        "extend": larger > 0,
+        "keep_runs": larger > 0,
+    }
     few, whole = (
-        by_pair(run_sweep(train, budget, out / kind, protocol=kind, rates=RATES, seeds=SEEDS, arms=(), jobs=jobs))
-        for kind in ("adaptive", "grid")
+        by_pair(run_sweep(train, budget, out / kind, protocol=kind, **asked)) for kind in ("adaptive", "grid")
     )
     chosen, best = lowest(few), lowest(whole)
     floor = float(np.mean(whole[best]))
@@ -90,5 +98,6 @@ if __name__ == "__main__":
     parser.add_argument("out", type=Path)
     parser.add_argument("--budget", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--larger", type=int, default=0)
     asked = parser.parse_args()
-    main(asked.out, asked.budget, asked.jobs)
+    main(asked.out, asked.budget, asked.jobs, asked.larger)

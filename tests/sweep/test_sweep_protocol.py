@@ -169,6 +169,16 @@ def test_what_is_added_to_a_study_joins_what_it_had():
     assert joined(before, Grid(seeds=(2,), rates=(0.5,))) == Grid((0.9, 0.99), (1, 2), ((0.9, 0.999),), (0.5,))
 
 
+def test_a_best_pair_at_the_end_of_the_rates_is_not_called_bracketed():
+    def falling(power):
+        return lambda cell: bowl(cell) + (cell.rate - power) ** 2
+
+    rates = (0.25, 0.5, 1.0, 2.0, 4.0)
+    assert "has the largest rate" in played(Adaptive(rates=rates), falling(9))[1]
+    assert "has the smallest rate" in played(Adaptive(rates=rates), falling(0))[1]
+    assert "beyond it" not in played(Adaptive(rates=rates), falling(1))[1]
+
+
 def test_rates_cross_the_betas_and_the_arms():
     losses, _ = played(Grid(betas=(0.5, 0.9), seeds=(1, 2), arms=((0.9, 0.999),), rates=(0.3, 1.0)), lambda cell: 1.0)
     assert len(losses) == (2 + 1) * 2 * 2

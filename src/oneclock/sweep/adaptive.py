@@ -91,11 +91,20 @@ class Adaptive:
         for index, seed in enumerate(self.seeds[1:], start=1):
             spent = [[losses[Cell(beta, s, rate)] for s in self.seeds[:index]] for beta, rate in few]
             if index >= 2 and settled(spent):
-                return [], f"one more seed would not change the best pair; {saved}"
+                return [], f"one more seed would not change the best pair; {saved}{self._beyond(few[0])}"
             wanted = [Cell(beta, seed, rate) for beta, rate in few]
             if any(cell not in losses for cell in wanted):
                 return wanted, ""
-        return [], f"the best pair is bracketed, and the best {len(few)} have run with every seed; {saved}"
+        beyond = self._beyond(few[0])
+        found = "no pair beside the best is better" if beyond else "the best pair is bracketed"
+        return [], f"{found}, and the best {len(few)} have run with every seed; {saved}{beyond}"
+
+    def _beyond(self, pair: tuple[float, float]) -> str:
+        """Words where the best pair of the climb has the smallest or the largest rate."""
+        if pair[1] not in (min(self.rates), max(self.rates)):
+            return ""
+        which = "largest" if pair[1] == max(self.rates) else "smallest"
+        return f"; the best pair has the {which} rate, and the best may lie beyond it (--extend with more --rates)"
 
     def arms_next(self, losses: Losses) -> tuple[list[Cell], int]:
         """The runs of untied pairs: each climbs over the rates with the first seed, then its best has the others.
