@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -34,6 +35,8 @@ from oneclock.optim.compact import (
 
 WORTH_A_THREAD = 1 << 16
 """Elements that one more thread must have to do."""
+PIECES = 8
+"""Pieces that the work is cut into, for each thread."""
 _LIKE = {torch.float32: np.empty(0, np.float32), torch.bfloat16: np.empty(0, np.uint16)}
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")  # a check for division by zero would stop vector code
@@ -69,12 +72,18 @@ def run(rows: list[int], beta: float, settings: Update, kinds: Any) -> None:
     if threads < 2:
         _walk(*fixed, np.int64(0), ends[-1], *reals, *flags)
         return
-    cuts = np.linspace(0, ends[-1], threads + 1).astype(np.int64)
-    own, *others = ((*fixed, *cut, *reals, *flags) for cut in pairwise(cuts))
-    waiting = [_pool(os.getpid(), threads - 1).submit(_walk, *cut) for cut in others]
-    _walk(*own)
-    for one in waiting:
-        one.result()
+    cuts = np.linspace(0, ends[-1], min(PIECES * threads, int(ends[-1]) // WORTH_A_THREAD) + 1).astype(np.int64)
+    pieces = iter([(*fixed, *cut, *reals, *flags) for cut in pairwise(cuts)])
+    others = [_pool(os.getpid(), threads - 1).submit(_walk_all, pieces) for _ in range(threads - 1)]
+    _walk_all(pieces)
+    for other in others:
+        other.result()
+
+
+def _walk_all(pieces: Iterator[tuple[Any, ...]]) -> None:
+    """Walk what no other thread has taken; who is late, for torch's own threads still spin, takes less."""
+    for piece in pieces:
+        _walk(*piece)
 
 
 @functools.lru_cache(maxsize=1)
