@@ -154,6 +154,7 @@ class _Paired:
         for beta, seed, _ in self.runs:
             self.seeds[beta].append(seed)
         self.near: list[float] = self.betas
+        self._solved: dict[tuple[float, ...], tuple[dict[int, float], float, int]] = {}
         self.level: dict[float, float] = {}
         for _ in range(2 if self.betas else 0):  # first by all betas, then by the best few alone: far betas are noisier
             self.level = self._levels(self._lifts()[0])
@@ -161,6 +162,12 @@ class _Paired:
 
     def _lifts(self) -> tuple[dict[int, float], float, int]:
         """Each seed's lift by the near betas, the spread of one run around them, and its degrees of freedom."""
+        key = tuple(self.near)
+        if key not in self._solved:
+            self._solved[key] = self._solve()
+        return self._solved[key]
+
+    def _solve(self) -> tuple[dict[int, float], float, int]:
         near = [run for run in self.runs if run[0] in self.near]
         seeds = sorted({seed for _, seed, _ in near})
         loss = np.array([one for _, _, one in near])

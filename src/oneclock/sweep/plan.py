@@ -177,6 +177,10 @@ class Plan:
             self._folders[target.name] = {cell: _identity(target, cell).folder for cell in self.cells(target)}
         return self._folders[target.name]
 
+    def folder_of(self, row: Row) -> str:
+        """The folder of a run that `rows` told of."""
+        return self._folders[row.experiment][Cell(row.beta, row.seed, row.rate)]
+
     def place(self, target: Target, cell: Cell) -> Path:
         """The run's folder on disk."""
         return self.path / "runs" / self.folder(target, cell)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from oneclock.plain_text import printable
 from oneclock.study.claims import holder
 from oneclock.study.folder import Row
-from oneclock.study.identity import Identity
 from oneclock.study.sharing import workers
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.progress import run_in_words, span, time_left
@@ -43,7 +41,7 @@ def status(plan: Plan) -> dict[str, Any]:
         "jobs": in_queue(plan.path),
         "seconds_left": time_left(rows, left, running) if owner or at_work else None,
         "targets": targets,
-        "runs": [{**vars(row), "output": _output(plan.path, row)} for row in rows],
+        "runs": [{**vars(row), "output": _output(plan, row)} for row in rows],
     }
 
 
@@ -77,10 +75,9 @@ def best_in_words(target: dict[str, Any]) -> str:
     return f"best beta {target['best_beta']:g} ({between}{target['best_word']})"
 
 
-def _output(study: Path, row: Row) -> str | None:
+def _output(plan: Plan, row: Row) -> str | None:
     """Where the run's printed output lies, if it left any."""
-    folder = Identity(row.experiment, row.beta, row.seed, row.budget, rate=row.rate).folder
-    path = f"{study}/runs/{folder}/output.log"  # of ten thousand runs a Path takes its time
+    path = f"{plan.path}/runs/{plan.folder_of(row)}/output.log"  # of ten thousand runs a Path takes its time
     return path if os.path.exists(path) else None
 
 
