@@ -1,6 +1,6 @@
 """A sweep on Slurm, preempted, queued again and drained at random, ends with the very table of an undisturbed one.
 
-    cd tests && python -m chaos.slurm --strikes 20 [--seed 1] [--experiment resnet-digits --budget 160]
+    cd tests && python -m chaos.slurm --strikes 20 [--seed 1] [--experiment resnet-digits --budget 400]
 
 Starts a Slurm of its own on this machine, two nodes on 127.0.0.1; a process that ends submits a sweep of 23 runs of a
 twin to two workers. Strikes: a job of higher rank takes the node, the job is queued again, the node is drained, or the
@@ -91,7 +91,7 @@ if __name__ == "__main__":
     parser.add_argument("--strikes", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--experiment", default="resnet-digits")
-    parser.add_argument("--budget", type=int, default=160)
+    parser.add_argument("--budget", type=int, default=400)
     arguments = parser.parse_args()
     if (why := missing()) is not None:
         sys.exit(f"make slurm cannot be shown here: {why}")
