@@ -86,7 +86,7 @@ class Frozen(Restarted):
         wrong += self.finished()
         send(frozen, signal.SIGCONT)
         told = (self.folder / "stderr").read_text if self.driver.wait(timeout=300) else str
-        if not over and "has taken over" not in told():
+        if not over and "taken over" not in told():
             wrong.append(f"woken, the first said {told()[-500:]!r}")
         study = self.study
         wrong += self.ended(2)
