@@ -222,3 +222,15 @@ def test_each_beta_is_compared_at_its_own_best_rate(tmp_path):
     assert best_of_sweep(sweep) == best_beta((b, s, loss) for (b, s), loss in losses.items())
     assert best_by_study(path) == best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2)))
     assert isinstance(Study.open(path).best().interval, Interval)
+
+
+def test_a_record_in_another_runs_folder_counts_as_what_it_says(tmp_path):
+    for beta, loss in ((0.5, 2.0), (0.9, 1.0), (0.99, 1.5)):
+        identity = Identity("digits", beta, seed=1, budget=10)
+        run = Run.start(tmp_path / "runs" / identity.folder, identity)
+        run.log(10, val_loss=loss)
+        run.finish("finished", seconds=1.0)
+    (tmp_path / "runs/digits/beta-0.9-seed-1").rename(tmp_path / "runs/digits/beta-0.95-seed-1")
+    study = Study(tmp_path)
+    assert study.best().beta == 0.9
+    assert sorted(beta for beta, _, _ in study.losses("digits")) == [0.5, 0.9, 0.99]

@@ -61,20 +61,25 @@ dist.destroy_process_group()
 """
 
 
+def killed_and_left_alone_end_alike(tmp_path, process, *asked):
+    """A sweep of which one process is killed on its way, and one of which none is: the same table."""
+    marked = chaos.Marked()
+    struck = sweep(tmp_path / "struck", marked, *asked)
+    until(lambda: any(tmp_path.glob("struck/runs/*/*/files/state.pt")), within=120)
+    os.kill(ranks(marked, process)[-1], signal.SIGKILL)
+    _, stderr = struck.communicate(timeout=240)
+    assert struck.returncode == 0, stderr
+    assert marked.gone(within=10)
+    calm = sweep(tmp_path / "calm", chaos.Marked(), *asked)
+    calm.communicate(timeout=240)
+    assert chaos.table(tmp_path / "struck") == chaos.table(tmp_path / "calm")
+
+
 @pytest.mark.slow
 def test_one_of_two_processes_of_a_command_dies_and_the_run_is_resumed(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     command = ["--budget", "12", "--command", f"{sys.executable} {tmp_path}/train.py {{beta}} {{folder}} {{seed}}"]
-    marked = chaos.Marked()
-    struck = sweep(tmp_path / "struck", marked, *command)
-    until(lambda: any(tmp_path.glob("struck/runs/*/*/files/state.pt")), within=120)
-    os.kill(ranks(marked, "train.py")[-1], signal.SIGKILL)
-    _, stderr = struck.communicate(timeout=240)
-    assert struck.returncode == 0, stderr
-    assert marked.gone(within=10)
-    calm = sweep(tmp_path / "calm", chaos.Marked(), *command)
-    calm.communicate(timeout=240)
-    assert chaos.table(tmp_path / "struck") == chaos.table(tmp_path / "calm")
+    killed_and_left_alone_end_alike(tmp_path, "train.py", *command)
     assert (Study.open(tmp_path / "struck").header or {})["targets"][0]["processes"] == 2
 
 
@@ -116,16 +121,7 @@ def train(beta, seed, run):
 @pytest.mark.slow
 def test_one_of_two_processes_of_a_function_dies_and_the_run_is_resumed(tmp_path):
     (tmp_path / "train.py").write_text(FUNCTION)
-    function, marked = [f"{tmp_path}/train.py:train", "--budget", "12"], chaos.Marked()
-    struck = sweep(tmp_path / "struck", marked, *function)
-    until(lambda: any(tmp_path.glob("struck/runs/*/*/files/state.pt")), within=120)
-    os.kill(ranks(marked, "oneclock.sweep.rank")[-1], signal.SIGKILL)
-    _, stderr = struck.communicate(timeout=240)
-    assert struck.returncode == 0, stderr
-    assert marked.gone(within=10)
-    calm = sweep(tmp_path / "calm", chaos.Marked(), *function)
-    calm.communicate(timeout=240)
-    assert chaos.table(tmp_path / "struck") == chaos.table(tmp_path / "calm")
+    killed_and_left_alone_end_alike(tmp_path, "oneclock.sweep.rank", f"{tmp_path}/train.py:train", "--budget", "12")
     (row,) = Study.open(tmp_path / "calm").rows()
     assert row.best_loss == pytest.approx(1 / (0.9 * 3 * 78), rel=1e-6)  # both took part, and the first one logged
 

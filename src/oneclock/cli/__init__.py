@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import Annotated, Any
@@ -78,7 +77,6 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Bad input is one line on stderr and exit code 2; ONECLOCK_DEBUG=1 shows the traceback."""
-    gc.set_threshold(100_000)  # records hold no cycles, and looking for them in very many takes its time
     try:
         code = _command()(arguments, prog_name="oneclock", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):

@@ -97,8 +97,8 @@ def _add_known(row: list[int], p: Tensor, grad: Tensor, own: dict[str, Tensor], 
         and grad.is_contiguous()
         and p.is_cpu
     ):
-        here_now = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
-        row += here_now + before[4]
+        addresses = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
+        row += addresses + before[4]
         return True
     return False
 

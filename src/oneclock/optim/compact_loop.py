@@ -43,9 +43,7 @@ _compiled = njit(nogil=True, cache=True, error_model="numpy")  # a check for div
 _HALF, _LARGEST, _LEVELS = np.uint32(16), np.float32(LARGEST), np.float32(LEVELS)
 _ELEMENT, _P_ELEMENT = np.uint32(ELEMENT), np.uint32(PARAMETER_ELEMENT)
 _LOW, _SIGN = np.uint32(0xFFFF), np.uint32(0x7FFF)
-_SHIFT = np.float32(LEVELS + 1).view(
-    np.uint32
-)  # 128, whose last bits are 16 places behind the point: room for a dither
+_SHIFT = np.float32(LEVELS + 1).view(np.uint32)  # 128: its last 16 bits are those behind the point
 _ONE, _ZERO, _QUIET = np.float32(1), np.float32(0), np.uint32(0x7FC0)
 
 

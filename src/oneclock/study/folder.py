@@ -24,7 +24,7 @@ from oneclock.study.files import is_whole, read_json, write_json
 from oneclock.study.identity import Beta, Identity, hash_of, safe_name, tied_of
 from oneclock.study.packed import write_folders
 from oneclock.study.places import PACKED, Files, Line, is_packed, places
-from oneclock.study.records import Result, Run, damage, how_ended
+from oneclock.study.records import Result, Run, damage, how_ended, named_by
 
 if TYPE_CHECKING:
     import pandas
@@ -121,7 +121,8 @@ class Study:
     def _result(self, folder: str, files: Files) -> Result | None:
         place = f"{self._runs}/{folder}"
         with suppress(ValueError):  # a damaged one has not ended: `row` and `set_damaged_aside` say so
-            if isinstance(files, Line) or not is_whole(files.read("run.json") or b""):
+            data = files.read("run.json") or b""
+            if isinstance(files, Line) or not (is_whole(data) and named_by(folder, data)):
                 self._identities[folder] = Run.read(place, files).identity
             return how_ended(files, place)[0]
         return None
@@ -146,8 +147,8 @@ class Study:
         return [(b, seed, loss) for b, rate, seed, loss in runs if isinstance(b, float) and rate == rates[b]]
 
     def _cell(self, folder: str) -> tuple[Beta, float | None, int]:
-        """Beta, rate and seed of a run, from its name where that says it: of very many its record takes longer."""
-        if (named := tied_of(folder)) is not None:
+        """Beta, rate and seed of a run: from its record where that was read, else from its name, which takes less."""
+        if folder not in self._identities and (named := tied_of(folder)) is not None:
             return named
         identity = self.identity(folder)
         return identity.beta, identity.rate, identity.seed

@@ -28,7 +28,7 @@ from oneclock.horizon import Curve
 from oneclock.study.claims import check_held
 from oneclock.study.evaluations import Evaluations, Point, whole_step
 from oneclock.study.files import Damaged, sweep_asides, unsealed, write_aside, write_json
-from oneclock.study.identity import Identity, differences
+from oneclock.study.identity import Identity, differences, tied_of
 from oneclock.study.places import Files, Folder, places
 
 Status = Literal["finished", "diverged", "failed"]
@@ -201,6 +201,20 @@ def how_ended(files: Files, place: str | Path) -> tuple[Result | None, dict[str,
     if proof is not None and proof["bytes"] != (files.length("curve.jsonl") or 0):
         raise Damaged(f"{place}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
     return result, proof
+
+
+def named_by(folder: str, data: bytes) -> bool:
+    """Whether `run.json`, as it was written, says the beta, rate and seed that the name of its folder says.
+
+    >>> data = b'{\\n "beta": 0.9,\\n "seed": 1,\\n "rate": null,\\n "hash": ""\\n}'
+    >>> named_by("digits/beta-0.9-seed-1", data), named_by("digits/beta-0.99-seed-1", data)
+    (True, False)
+    """
+    if (named := tied_of(folder)) is None:
+        return False
+    beta, rate, seed = named
+    told = f'\n "beta": {beta!r},\n "seed": {seed},\n', f'\n "rate": {"null" if rate is None else repr(rate)},\n'
+    return all(one.encode() in data for one in told)
 
 
 def runs_of(study: Path) -> Iterator[Run]:
