@@ -3,8 +3,9 @@ and bitsandbytes' 8-bit AdamW: time and bytes, as ratios.
 
 All contenders take turns within each round, in random order, so that a noisy machine disturbs them alike. Printed: the
 median over rounds of (time of compact / time of the other) with the quartiles; below 1, compact is faster. Bytes are
-those of the tensors that an optimizer keeps, per parameter. The traffic limit is what a step must at least move: 18
-bytes per parameter for compact state (parameter and state read and written, gradient read), 28 for full state.
+those of the tensors that an optimizer keeps, per parameter; the nanoseconds of a step, also per parameter, are the
+machine's of that day. The traffic limit is what a step must at least move: 18 bytes per parameter for compact state
+(parameter and state read and written, gradient read), 28 for full state.
 
 torchao and bitsandbytes are no dependencies of ours: install them in an environment of their own to see them here.
 """
@@ -100,7 +101,8 @@ def main(rounds: int = 30) -> None:
             ratios = [own / other for own, other in zip(times["compact"], times[name], strict=True)]
             low, middle, high = statistics.quantiles(ratios, n=4)
             spread = "" if name == "compact" else f"{middle:6.2f}   [{low:.2f}, {high:.2f}]"
-            print(f"{case:<22}{name:<20}{bytes_per_parameter(optimizer):6.2f} bytes  {spread}")
+            each = statistics.median(times[name]) / steps / sum(torch.Size(shape).numel() for shape in shapes) * 1e9
+            print(f"{case:<22}{name:<20}{bytes_per_parameter(optimizer):6.2f} bytes{each:9.2f} ns  {spread}")
 
 
 if __name__ == "__main__":
