@@ -86,15 +86,21 @@ def _of_the_hub(part: Part, repositories: Sequence[str], config: str | None, exp
     return replace(part, counts=tuple((split, None, rows) for split, rows in expected.items()))
 
 
-def _judged(part: Part, found: Mapping[str, Stored | None], expected: Rows) -> Part:
-    """The part with what was found of each split, None for one that is not there, beside what is expected of it."""
-    problems: list[str | None] = [f"{part.place} has no {split} split" for split, one in found.items() if one is None]
-    there = {split: stored for split, stored in found.items() if stored is not None}
-    for split, stored in there.items():
+def _faults(part: Part, found: Mapping[str, Stored | None]) -> list[str]:
+    """What of the splits is not there, cannot be read, or lacks a column."""
+    faults: list[str | None] = [f"{part.place} has no {split} split" for split, one in found.items() if one is None]
+    for split, stored in ((split, stored) for split, stored in found.items() if stored is not None):
         lacks = [name for name in part.columns if stored.columns and name not in stored.columns]
         has = f"has no column {lacks[0]!r}, only {', '.join(stored.columns)}" if lacks else None
-        problems += [stored.problem, has and f"{part.place} ({split}) {has}"]
-    problems += [_fewer(part.what, split, stored.rows, expected.get(split)) for split, stored in there.items()]
+        faults += [stored.problem, has and f"{part.place} ({split}) {has}"]
+    return [fault for fault in faults if fault]
+
+
+def _judged(part: Part, found: Mapping[str, Stored | None], expected: Rows) -> Part:
+    """The part with what was found of each split, None for one that is not there, beside what is expected of it."""
+    there = {split: stored for split, stored in found.items() if stored is not None}
+    fewer = [_fewer(part.what, split, stored.rows, expected.get(split)) for split, stored in there.items()]
+    problems = [*_faults(part, found), *fewer]
     columns = next((stored.columns for stored in there.values() if stored.columns), part.columns)
     counts = tuple((split, stored.rows if stored else None, expected.get(split)) for split, stored in found.items())
     return replace(part, counts=counts, columns=columns, problem=next(filter(None, problems), None))
@@ -130,11 +136,12 @@ def _images_expected(spec: Images, classes: int) -> dict[str, int | None]:
 def _tables(part: Part, hub: HubImages, spec: Images, classes: int) -> Part:
     """Tables of images, of which nothing but their own figures and the column of classes is read."""
     files = hub.local(Path(str(part.place)))
-    part = _judged(part, {split: stored_in(paths) for split, paths in files.items()}, hub.rows)
-    if part.problem is not None and "fetch all of it" not in part.problem:
-        return part
+    found = {split: stored_in(paths) for split, paths in files.items()}
+    judged = _judged(part, found, hub.rows)
+    if _faults(part, found):
+        return judged
     training = [path for split in hub.train for path in files[split]]
-    return _with_classes(part, len(hub.classes(values_in(training, hub.name or hub.label), spec)), classes)
+    return _with_classes(judged, len(hub.classes(values_in(training, hub.name or hub.label), spec)), classes)
 
 
 def _with_classes(part: Part, seen: int, classes: int) -> Part:
