@@ -12,10 +12,10 @@ torchao and bitsandbytes are no dependencies of ours: install them in an environ
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -86,7 +86,14 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
     return [tensor for entry in values for tensor in tensors_of(entry)]
 
 
-def main(rounds: int = 30) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A step with compact state against torch's AdamW.")
+    parser.add_argument("--rounds", type=int, default=30, help="30 by default")
+    parser.add_argument("--threads", type=int, help="torch's and the loop's; as many as there are cores by default")
+    asked = parser.parse_args()
+    rounds = asked.rounds
+    if asked.threads is not None:
+        torch.set_num_threads(asked.threads)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {rounds} rounds; compact / other, by time")
     print(f"traffic limit against full state: {18 / 28:.2f}")
     for case, (shapes, steps) in CASES.items():
@@ -106,4 +113,4 @@ def main(rounds: int = 30) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()
