@@ -19,7 +19,7 @@ from oneclock.study import claims
 from oneclock.study.folder import Study
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
-from oneclock.study.sharing import take_alone, workers
+from oneclock.study.sharing import join, take_alone, workers
 from oneclock.sweep import Grid, Paper, Plan, Where
 from oneclock.sweep.targets import target_from
 from oneclock.sweep.work import work
@@ -50,6 +50,28 @@ def calm(tmp_path_factory):
     study = planned(tmp_path_factory.mktemp("calm") / "study")
     assert work(study, quiet=True) is None
     return chaos.table(study)
+
+
+def test_workers_that_come_and_go_together_leave_each_other_alone(tmp_path):
+    line = (
+        "import sys; from pathlib import Path; from oneclock.study.sharing import join, leave\n"
+        "for _ in range(100):\n    claim = join(Path(sys.argv[1]))\n    assert not claim.lost\n    leave(claim)\n"
+    )
+    four = [subprocess.Popen([sys.executable, "-c", line, tmp_path], stderr=subprocess.PIPE) for _ in range(4)]
+    told = [one.communicate(timeout=120)[1] for one in four]
+    assert [one.returncode for one in four] == [0] * 4, told
+    assert not list((tmp_path / "workers").iterdir())
+
+
+def test_what_dead_workers_left_goes_and_what_a_new_one_is_making_stays(tmp_path):
+    making, old, dead = (tmp_path / "workers" / name for name in ("making", "old", "dead"))
+    for folder in (making, old, dead):
+        folder.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    owner = {"host": claims.me().host, "pid": os.getpid(), "born": "before"}
+    (dead / "claim-1.json").write_text(json.dumps(owner))
+    with join(tmp_path) as claim:
+        assert sorted(tmp_path.glob("workers/*")) == sorted([making, claim.path.parent])
 
 
 def test_two_workers_share_a_study_and_its_second_stage(tmp_path):

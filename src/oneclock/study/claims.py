@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -145,6 +146,12 @@ def holder(folder: Path) -> Owner | None:
     return _alive(last) if last is not None else None
 
 
+def is_left(folder: Path) -> bool:
+    """Whether who claimed the folder is dead; one without a claim, which may be about to get it, is left when old."""
+    last = _last(folder)
+    return _age(folder) > STALE if last is None else _alive(last) is None
+
+
 def held_by(folder: Path, pid: int) -> Claim | None:
     """The claim that a process of this host holds on the folder, or None where it does not, or not yet."""
     last = _last(Path(folder))
@@ -255,7 +262,10 @@ def _age(path: Path) -> float:
 
 
 def _all(folder: Path) -> list[Path]:
-    return [path for path in folder.glob("claim-*.json") if path.stem[6:].isdigit()]
+    """The claims on a folder; none where it is no folder, or no more."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [folder / name for name in os.listdir(folder) if re.fullmatch(r"claim-\d+\.json", name)]
+    return []
 
 
 def _number(path: Path | None) -> int:

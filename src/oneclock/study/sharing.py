@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from oneclock.study.claims import Claim, Held, Owner, holder
+from oneclock.study.claims import Claim, Held, Owner, holder, is_left
 
 WORKERS = "workers"
 
@@ -30,7 +30,7 @@ def take_alone(study: Path) -> Claim:
 def join(study: Path) -> Claim:
     """A worker's claim, beside those of the others, or `Held` where a sweep is at work; those of dead workers go."""
     for folder in _places(study):
-        if holder(folder) is None:
+        if is_left(folder):
             shutil.rmtree(folder, ignore_errors=True)
     claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
     if (owner := holder(study)) is not None:
