@@ -21,9 +21,9 @@ from oneclock.study.folder import Study
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
 from oneclock.sweep import Plan
+from oneclock.sweep.functions import Function
 from oneclock.sweep.protocol import Grid
 from oneclock.sweep.status import status
-from oneclock.sweep.targets import Function
 
 COMMITTED = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
 BETAS = (0.5, 0.82217, 0.9, 0.94377, 0.99)

@@ -8,12 +8,12 @@ from oneclock.study.claims import Claim
 from oneclock.study.folder import Row
 from oneclock.study.records import Result
 from oneclock.sweep import Grid, Plan, Where
-from oneclock.sweep.drive import Driver
+from oneclock.sweep.driver import Driver
+from oneclock.sweep.functions import Function
 from oneclock.sweep.job import Ended
 from oneclock.sweep.live import Display
 from oneclock.sweep.progress import Pace, time_left
 from oneclock.sweep.stop import Stop
-from oneclock.sweep.targets import Function
 
 FILES = {"access", "listdir", "lstat", "mkdir", "open", "scandir", "stat", "utime"}
 

@@ -79,7 +79,7 @@ import importlib, sys, tempfile
 from pathlib import Path
 from oneclock.experiments import LAPTOP
 from oneclock.sweep.protocol import Cell
-from oneclock.sweep.targets import Named
+from oneclock.sweep.named import Named
 names = ["gpt2-bible", "llama-bible", "t5-bible", "vit-digits", "swin-mnist"]
 for module in dict.fromkeys(module for name in names for module in Named(name, 1).modules()):
     importlib.import_module(module)

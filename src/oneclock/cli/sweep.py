@@ -116,7 +116,8 @@ def command(
     """
     from oneclock.sweep import Plan, Where
     from oneclock.sweep.adopt import adopt_all
-    from oneclock.sweep.drive import plan_in_words, processes_of
+    from oneclock.sweep.drive import plan_in_words
+    from oneclock.sweep.driver import processes_of
     from oneclock.sweep.plan import usual_arms
     from oneclock.sweep.targets import with_data
 
@@ -190,7 +191,7 @@ def _submit(
 ) -> None:
     """Hand the plan to Slurm, and say how to look at it."""
     from oneclock.sweep import slurm
-    from oneclock.sweep.drive import processes_of
+    from oneclock.sweep.driver import processes_of
     from oneclock.sweep.work import Shift
 
     jobs, array = where.jobs or 1, 1 if array is None else array

@@ -1,7 +1,9 @@
 """Many runs: the protocol (which), targets (what), the engine (where).
 
 protocol    which runs are next, from what is finished: pure functions
-targets     what a run executes: an experiment, a function, a command
+targets     what a run executes, in the words of who asks for it
+named       an experiment of the project
+functions   a function of the user's, and the handle it gets
 commands    a command of the user's, and the curve it leaves
 ranks       a run of several processes
 job         one run as it travels
@@ -20,6 +22,8 @@ code        a fingerprint of the user's own code
 shell       a command line with places to fill
 progress    how far a sweep under way is
 stop        Ctrl-C as a flag
+where       where and how runs execute, as asked for
+driver      has the runs of a plan executed
 drive       a sweep from start to end
 live        what a person sees of it
 
@@ -34,7 +38,8 @@ from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import Adaptive, Grid, Paper
 
 if TYPE_CHECKING:
-    from oneclock.sweep.drive import Where, run_sweep, sweep
+    from oneclock.sweep.drive import run_sweep, sweep
+    from oneclock.sweep.where import Where
 
 __all__ = ["Adaptive", "Grid", "Paper", "Plan", "Where", "run_sweep", "sweep"]
 

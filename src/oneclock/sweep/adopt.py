@@ -20,8 +20,9 @@ from oneclock.study.identity import Beta, differences
 from oneclock.study.records import Point, Run, Status, runs_of
 from oneclock.study.sharing import take_alone
 from oneclock.sweep.cells import Cell
+from oneclock.sweep.named import Named
 from oneclock.sweep.plan import Plan
-from oneclock.sweep.targets import Named, Target
+from oneclock.sweep.targets import Target
 
 
 @dataclass(frozen=True)

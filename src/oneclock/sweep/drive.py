@@ -2,85 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from oneclock.plain_text import printable
-from oneclock.study.claims import Claim
 from oneclock.study.files import sweep_asides
-from oneclock.study.folder import Row, Study
-from oneclock.study.records import Result
+from oneclock.study.folder import Study
 from oneclock.study.sharing import take_alone
 from oneclock.sweep.adopt import adopt_all
-from oneclock.sweep.cluster import Dask, check
-from oneclock.sweep.commands import NO_CURVE, Command
-from oneclock.sweep.engine import Engine, InProcess
-from oneclock.sweep.job import Ended, Job, kill_left
+from oneclock.sweep.commands import Command
+from oneclock.sweep.driver import Driver, at_work, modules_of, processes_of
+from oneclock.sweep.job import kill_left
 from oneclock.sweep.live import Display
-from oneclock.sweep.local import Local, slots
+from oneclock.sweep.named import Named
 from oneclock.sweep.plan import Plan, usual_arms
-from oneclock.sweep.progress import Progress, span, time_left
-from oneclock.sweep.protocol import Cell, Protocol, protocol_from
-from oneclock.sweep.server import GRACE
+from oneclock.sweep.progress import span, time_left
+from oneclock.sweep.protocol import Protocol, protocol_from
 from oneclock.sweep.stop import Stop
-from oneclock.sweep.targets import Named, Target, target_from, with_data
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where and how runs execute; none of it changes a result.
-
-    `jobs` runs at a time (default: one per core or GPU) with `threads` threads and `gpus_per_run` GPUs each; or the
-    workers of `scheduler`, a Dask cluster or its address, with TLS or on loopback unless `insecure`; or `in_process`. A
-    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed. A run that is
-    to end has `grace` seconds to save what it can.
-    """
-
-    jobs: int | None = None
-    threads: int = 1
-    gpus_per_run: float = 1.0
-    scheduler: Any = None
-    in_process: bool = False
-    retries: int = 2
-    timeout: float | None = None
-    insecure: bool = False
-    grace: float = GRACE
-
-    def __post_init__(self) -> None:
-        for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
-        if self.scheduler and self.jobs:
-            raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
-        if isinstance(self.scheduler, str):
-            check(self.scheduler, self.insecure)
-
-    def workers(self, processes: int = 1) -> int | None:
-        """How many runs of so many processes it takes at a time; None where a cluster knows."""
-        if self.scheduler is not None:
-            return None
-        return 1 if self.in_process else slots(self.jobs, self._gpus(processes), self.threads, processes)
-
-    def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
-        """The place to run; `modules` are those that the runs will import, `processes` those of one run."""
-        if self.in_process:
-            return InProcess()
-        if self.scheduler:
-            return Dask(self.scheduler, self.insecure)
-        return Local(self.jobs, self._gpus(processes), self.threads, modules, self.grace, processes)
-
-    def _gpus(self, processes: int) -> float:
-        return self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
+from oneclock.sweep.targets import target_from, with_data
+from oneclock.sweep.where import Where
 
 
 def run_sweep(
@@ -249,105 +192,3 @@ def _protocol(protocol: str | Protocol, values: dict[str, Any]) -> Protocol:
     if values:
         raise ValueError(f"the protocol is given whole: {', '.join(values)} cannot be given beside it")
     return protocol
-
-
-def modules_of(plan: Plan) -> tuple[str, ...]:
-    """What the runs of a plan will import."""
-    return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
-
-
-def processes_of(plan: Plan) -> int:
-    """The processes of a run of the plan, at most."""
-    return max(target.processes for target in plan.targets)
-
-
-@contextmanager
-def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
-    """The time in which runs execute; nothing of it is left running."""
-    try:
-        yield
-    finally:
-        claim.release()  # runs on other machines see it and stop
-        engine.close()
-
-
-class Driver:
-    """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
-
-    waits = True
-
-    def __init__(self, plan: Plan, where: Where, claim: Claim, engine: Engine, modules: tuple[str, ...]) -> None:
-        self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
-        self.progress = Progress(plan)
-        self.due = {target.name: target for target in plan.targets}
-        self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
-        self.handed = 0
-
-    @property
-    def more(self) -> bool:
-        """Whether there is anything to wait for."""
-        return bool(self.progress.flying)
-
-    def drive(self, display: Display, stop: Stop) -> None:
-        self.submit()
-        while self.more:
-            display.update()
-            ends = self.engine.ended(timeout=1.0)
-            if stop.asked:
-                raise KeyboardInterrupt
-            if self.claim.lost:
-                raise ValueError(f"others have taken over {self.plan.path}: this process was not seen alive for long")
-            for end in ends:
-                target, row = self.progress.end(end.path, _result(end))
-                self.handed -= 1
-                self.due[target.name] = target
-                display.ended(row)
-                self.refuse_silence(target, row)
-            self.submit()
-
-    def refuse_silence(self, target: Target, row: Row) -> None:
-        """ValueError where a command's first run to end by itself left no curve: the others would leave none either."""
-        if not (row.reason or "").startswith(NO_CURVE):
-            return
-        losses = self.plan.losses(target).values()
-        if all(math.isnan(loss) for loss in losses):
-            raise ValueError(
-                f"the sweep stops here, for its first run ended without a curve ({row.reason}); have the command print "
-                "or log a step and a val_loss, or name its log with --log, and sweep into another folder"
-            )
-
-    def submit(self) -> None:
-        """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.
-
-        A protocol looks at all that has ended: it is asked for more of a target only when none of its runs wait.
-        """
-        for name in [name for name in self.due if not self.waiting[name]]:
-            target = self.due.pop(name)
-            new = self.progress.plan(target, self.plan.step(target))
-            self.waiting[name].extend(self.job(target, cell) for cell in new)
-        for jobs in self.waiting.values():
-            while jobs and self.handed <= self.engine.workers:
-                self.engine.submit(jobs.popleft())
-                self.handed += 1
-
-    def job(self, target: Target, cell: Cell) -> Job:
-        return Job(
-            path=os.path.abspath(self.plan.place(target, cell)),
-            target=target,
-            cell=cell,
-            claim=os.path.abspath(self.claim.path),
-            folder=os.getcwd(),
-            search=tuple(entry or os.getcwd() for entry in sys.path),
-            modules=self.modules,
-            retries=self.where.retries,
-            timeout=self.where.timeout,
-            waits=self.waits,
-        )
-
-
-def _result(end: Ended) -> Result | None:
-    """How a run ended; OSError where the disk takes nothing: no other run would fare better, and none is lost."""
-    if end.trouble is not None:
-        why = f"the disk takes nothing more ({end.trouble})"
-        raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
-    return end.result

@@ -15,8 +15,11 @@ from oneclock.study.records import Result, Run
 from oneclock.sweep import code
 from oneclock.sweep import protocol as protocols
 from oneclock.sweep.cells import ARMS
+from oneclock.sweep.commands import Command
+from oneclock.sweep.functions import Function
+from oneclock.sweep.named import Named
 from oneclock.sweep.protocol import Cell, Losses, Protocol, Step
-from oneclock.sweep.targets import Command, Function, Named, Target
+from oneclock.sweep.targets import Target
 
 
 class Plan:

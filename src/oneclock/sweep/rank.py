@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from oneclock.sweep.cells import Cell
+from oneclock.sweep.functions import Function
+from oneclock.sweep.named import Named
 from oneclock.sweep.server import unwinding
-from oneclock.sweep.targets import Function, Named
 
 KINDS: dict[str, type[Named] | type[Function]] = {"Named": Named, "Function": Function}
 

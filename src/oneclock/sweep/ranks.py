@@ -21,7 +21,8 @@ from oneclock.sweep.cells import Cell
 from oneclock.sweep.family import outlasting
 
 if TYPE_CHECKING:
-    from oneclock.sweep.targets import Function, Named
+    from oneclock.sweep.functions import Function
+    from oneclock.sweep.named import Named
 
 _PYTHON = re.compile(r"\s*(\S*python[\d.]*)\s+")
 

@@ -14,9 +14,9 @@ from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, Experiment, che
 from oneclock.experiments.joint import RATES
 from oneclock.rule import GRID
 from oneclock.sweep.cells import ARMS
+from oneclock.sweep.named import Named
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import SEEDS, Adaptive, Paper
-from oneclock.sweep.targets import Named
 
 QUICK = 40
 """The quick form has this fraction of every budget and half the evaluations. Its horizons are too short for the rule:

@@ -21,7 +21,7 @@ from oneclock.study.claims import Held, holder
 from oneclock.study.places import is_packed
 from oneclock.study.records import Run, damage
 from oneclock.study.sharing import join, leave
-from oneclock.sweep.drive import Driver, Where, at_work, modules_of, processes_of
+from oneclock.sweep.driver import Driver, at_work, modules_of, processes_of
 from oneclock.sweep.engine import Engine
 from oneclock.sweep.job import claimed, ended
 from oneclock.sweep.live import Display
@@ -29,6 +29,7 @@ from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import Cell
 from oneclock.sweep.stop import SIGNALS, Stop
 from oneclock.sweep.targets import Target, afresh
+from oneclock.sweep.where import Where
 
 GRACE = 20.0
 """Seconds that a worker's run has to save what it can: less than the 30 that a batch system leaves by default."""
