@@ -16,7 +16,7 @@ from oneclock.analysis import analyse
 from oneclock.analysis.values import Analysis, ExperimentResult
 from oneclock.experiments import find
 from oneclock.gains import Gain, gains, in_percent
-from oneclock.study.best import Interval
+from oneclock.study.best import Interval, at_best_rates
 from oneclock.study.sweeps import Sweep, Sweeps
 from oneclock.study.table import read
 from oneclock.sweep.studies import joint_study
@@ -121,6 +121,20 @@ def _span(value: float | None, interval: Interval | None, digits: str) -> str:
     return f"{value:{digits}}" + (f" ({interval.lower:{digits}} to {interval.upper:{digits}})" if interval else "")
 
 
+def rates_beside_the_pairs(sweeps: list[Sweep], analysis: Analysis) -> str:
+    """How the best rate at the recommended beta lies to that of (0.9, 0.999), in words."""
+    swept = {one.name: cost.swept for one in analysis.experiments for cost in one.rules if cost.name == "recommended"}
+    factors = []
+    for sweep in map(at_best_rates, sweeps):
+        ours = {trial.rate for trial in sweep.tied if trial.beta == swept[sweep.name]}
+        usual = {trial.rate for trial in sweep.untied if (trial.beta, trial.beta2) == (0.9, 0.999)}
+        factors.append((ours.pop() or 1) / (usual.pop() or 1))
+    above, below = sum(factor > 1.01 for factor in factors), sum(factor < 0.99 for factor in factors)
+    span = f"from {min(factors):.2g} to {max(factors):.2g} times it"
+    sides = f"above in {above}, below in {below} of {len(factors)} sweeps, {span}"
+    return f"the best rate at the recommended beta against that of (0.9, 0.999): {sides}"
+
+
 def place(page: Path, head: str, made: str) -> None:
     """Put a table where the page has the last one with that head."""
     before, rest = page.read_text().split(head)
@@ -133,7 +147,8 @@ def default_study() -> Path:
 
 
 if __name__ == "__main__":
-    found = results(Path(sys.argv[1]) if len(sys.argv) > 1 else default_study())
+    study = Path(sys.argv[1]) if len(sys.argv) > 1 else default_study()
+    found = results(study)
     (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(found))
     for page in PAGES:
         place(page, HEAD, table())
@@ -142,4 +157,5 @@ if __name__ == "__main__":
         beta, rate = _span(series.alpha, series.alpha_interval, ".2f"), "none"
         if series.rate_alpha is not None:
             rate = _span(series.rate_alpha, series.rate_alpha_interval, ".2f")
-        print(f"{series.name}: exponent of 1 - beta {beta}, of the rate {rate}")
+        print(f"{series.name}: with the steps 1 - beta falls with the exponent {beta}, the rate with {rate}")
+    print(rates_beside_the_pairs(complete(study), found))
