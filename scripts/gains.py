@@ -26,7 +26,7 @@ STUDIES = (ROOT / "studies" / "joint", ROOT / "studies" / "unfinished" / "joint"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "which-beta.md")
 TASKS = {"llama": "Llama, text", "gpt2": "GPT-2, code", "vit": "ViT, images"}
 JOINT_HEAD = "| task, steps | best beta | fitted | fitted rate | (0.9, 0.999) | (0.9, 0.95) |"
-HEAD = "| steps | task | best tied beta | recommended | costs | (0.9, 0.999) costs |"
+HEAD = "| steps | task | best tied beta | recommended, measured at | costs | (0.9, 0.999) costs |"
 FIELDS = (
     *("task", "steps", "held_out", "best_beta", "beta", "gap", "gap_low", "gap_high"),
     *("usual", "usual_low", "usual_high"),

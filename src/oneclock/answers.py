@@ -81,8 +81,9 @@ def _sure(horizon: float, chosen: Rule) -> str:
         lost = f"{100 * mean:.1f} % on average and {100 * worst:.1f} % at most"
         tried = f"{len(known)} trials of {known[0].steps:,} to {known[-1].steps:,} steps"
         return (
-            f"the joint study's choice below {low:,} steps: it lost {lost} to the best tied beta, in {tried}; sweep "
-            "if you can (oneclock sweep --protocol adaptive)"
+            f"the joint study's choice below {low:,} steps: it lost {lost} to the best tied beta, in {tried} "
+            "with tuned learning rates, and more with others; sweep if you can "
+            "(oneclock sweep --protocol adaptive)"
         )
     if horizon > high:
         return f"the paper's rule, beyond the {high:,} steps that its evidence covers"

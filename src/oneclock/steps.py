@@ -75,6 +75,13 @@ def planned_steps(
     """
     if sum(known is not None for known in (steps, tokens, epochs)) != 1:
         raise ValueError("give the training time once: as steps, as tokens and tokens per step, or as epochs")
+    if tokens is None and tokens_per_step is not None:
+        raise ValueError("tokens per step go with tokens (--tokens)")
+    if epochs is None and (samples is not None or batch_size is not None or accumulate != 1 or drop_last):
+        raise ValueError(
+            "samples, batch size, accumulation and dropped batches go with epochs (--epochs); steps are those of "
+            "the optimizer already"
+        )
     if steps is not None:
         return positive(steps, "horizon")
     if tokens is not None:

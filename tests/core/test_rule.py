@@ -196,7 +196,9 @@ def test_steps_from_nothing_useful():
         steps_of.steps_from_epochs(1, samples=5, batch_size=10, drop_last=True)
     with pytest.raises(ValueError, match="whole number"):
         steps_of.steps_from_epochs(1, samples=5.5, batch_size=10)
-    for given_twice in ({}, {"steps": 5, "tokens": 3}, {"tokens": 5}, {"epochs": 1}):
+    of_epochs = ({"samples": 5}, {"batch_size": 2}, {"accumulate": 4}, {"drop_last": True}, {"tokens_per_step": 9})
+    beside_steps = [{"steps": 5} | more for more in of_epochs]
+    for given_twice in ({}, {"steps": 5, "tokens": 3}, {"tokens": 5}, {"epochs": 1}, *beside_steps):
         with pytest.raises(ValueError, match="steps|tokens|epochs"):
             steps_of.planned_steps(**given_twice)
 

@@ -16,6 +16,7 @@ import pytest
 from small_data import SETTINGS, small
 
 from oneclock.cli import main
+from oneclock.rule import beta_for
 
 NAME = "vitb16-cifar100"
 
@@ -57,11 +58,12 @@ def test_trains_then_reports(study: Path, capsys: Any) -> None:
 
 
 def test_horizon_pairs_and_steps(study: Path, capsys: Any) -> None:
-    words = arguments(study, "--steps", "2", "--horizon", "20000")
+    words = arguments(study, "--steps", "2", "--horizon", "2k")
     del words[2:4]
-    assert call(words, capsys)[0] == 0
-    header = json.loads((folder(study, "0.95") / "run.json").read_text())
-    assert (header["budget"], header["spec"]["budget"], header["beta"]) == (2, 2, 0.95)
+    for more, beta in [((), beta_for(2_000)), (("--rule", "paper"), 0.5)]:
+        assert call([*words, *more], capsys)[0] == 0
+        header = json.loads((folder(study, str(beta)) / "run.json").read_text())
+        assert (header["budget"], header["spec"]["budget"], header["beta"]) == (2, 2, beta)
     assert call(arguments(study, beta="0.9,0.999"), capsys)[0] == 0
     assert (study / "out/runs" / NAME / "betas-0.9-0.999-seed-1/result.json").exists()
 
@@ -83,6 +85,7 @@ def test_horizon_pairs_and_steps(study: Path, capsys: Any) -> None:
         ([NAME, "--beta", "0.9,0.9,0.9"], "--beta takes one number or two"),
         ([NAME], "give exactly one of --beta and --horizon"),
         ([NAME, "--beta", "0.9", "--horizon", "9000"], "give exactly one of --beta and --horizon"),
+        ([NAME, "--beta", "0.9", "--rule", "paper"], "with --beta there is nothing to find"),
         ([NAME, "--beta", "0.9", "--steps", "0"], "budget must be at least 1"),
         ([NAME, "--beta", "0.9", "--log-with", "abacus"], "choose among tensorboard, wandb, mlflow, trackio"),
     ],

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oneclock.cli.numbers import count
+
 if TYPE_CHECKING:
     from oneclock.experiments import Experiment
     from oneclock.study.records import Result
@@ -25,7 +27,14 @@ def command(
         str | None, typer.Option(metavar="B", help="The one beta; or B1,B2 for Adam with two memories.")
     ] = None,
     horizon: Annotated[
-        float | None, typer.Option(metavar="T", help="Or the useful training time in steps: beta = 1 - 1000 / T.")
+        float | None,
+        typer.Option(
+            metavar="T", parser=count, help="Or the useful training time in steps, as `oneclock beta` takes it."
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="By which rule beta follows from --horizon: paper, fixed:BETA, .."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the first weights, the order of the data and dropout.")] = 1,
     settings: Annotated[
@@ -45,11 +54,13 @@ def command(
     accelerate launch -m oneclock train vitb16-cifar100 --beta 0.95 --seed 2 --out study
     """
     from oneclock import experiments
-    from oneclock.rule import refresh_beta
+    from oneclock.rule import beta_for
 
     if (beta is None) == (horizon is None):
         raise ValueError("give exactly one of --beta and --horizon (the useful training time in steps)")
-    chosen = refresh_beta(horizon) if horizon is not None else _beta(str(beta))
+    if horizon is None and rule is not None:
+        raise ValueError("a rule (--rule) finds the beta for a --horizon; with --beta there is nothing to find")
+    chosen = beta_for(horizon, rule) if horizon is not None else _beta(str(beta))
     settings = [*(settings or []), *([] if steps is None else [f"budget={steps}"])]
     experiment = experiments.override(experiments.find(name), settings)
     experiments.check_installed(experiment)
