@@ -6,7 +6,7 @@ One file per kind of strike; `dealer` draws them and counts. The moment at which
 seed repeats which strikes are dealt, not what they hit.
 """
 
-from .processes import Marked, until
+from .processes import Marked, held_elsewhere, until
 from .sweeps import TARGET, command, table
 
-__all__ = ["TARGET", "Marked", "command", "table", "until"]
+__all__ = ["TARGET", "Marked", "command", "held_elsewhere", "table", "until"]

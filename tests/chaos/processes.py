@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SERVER = "oneclock.sweep.server"
@@ -26,6 +28,21 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+@contextmanager
+def held_elsewhere(folder: Path) -> Iterator[None]:
+    """A time in which another process holds a folder."""
+    code = "import sys; from oneclock.study.claims import *\n"
+    code += "with Claim.take(Path(sys.argv[1])): print(flush=True); input()"
+    line = [sys.executable, "-c", code, str(folder)]
+    other = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    other.stdout.readline()
+    try:
+        yield
+    finally:
+        other.communicate("let go\n")
 
 
 class Marked:

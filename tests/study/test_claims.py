@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import chaos
 import pytest
 
-from oneclock.study.claims import Claim, Held, holder
+from oneclock.study.claims import Claim, Held, holder, me
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
 
@@ -27,6 +28,22 @@ def test_a_flipped_bit_in_the_claim_of_a_live_process_gives_its_folder_to_nobody
 def test_a_claim_without_a_seal_is_of_an_older_oneclock(tmp_path):
     (tmp_path / "claim-1.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "born": "0"}))
     assert str(holder(tmp_path)) == "process 1 on elsewhere"
+
+
+def test_a_claim_is_let_go_of_once_and_not_in_the_place_of_the_next_one(tmp_path):
+    first = Claim.take(tmp_path)
+    first.release()
+    with chaos.held_elsewhere(tmp_path):
+        first.release()
+        assert holder(tmp_path) not in (None, me())
+
+
+def test_who_slept_and_was_taken_over_lets_the_next_one_keep_its_claim(tmp_path):
+    slept = Claim.take(tmp_path)
+    slept.path.unlink()
+    with chaos.held_elsewhere(tmp_path):
+        slept.release()
+        assert holder(tmp_path) not in (None, me())
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 
+import chaos
 import pytest
 
 from oneclock.cli import main
@@ -13,8 +14,9 @@ from oneclock.study.files import Damaged, sealed
 from oneclock.study.folder import open_study
 from oneclock.study.identity import Identity
 from oneclock.study.packed import pack, unpack
-from oneclock.study.places import PACKED
+from oneclock.study.places import PACKED, places
 from oneclock.study.records import Run
+from oneclock.study.sharing import join, leave
 from oneclock.study.table import read
 from oneclock.sweep import run_sweep
 
@@ -145,6 +147,35 @@ def test_one_that_is_worked_on_is_left_alone(study):
     claim.release()
     with pytest.raises(ValueError, match="no folder runs/ to pack"):
         pack(study)
+    unpack(study)
+    worker = join(study)
+    with pytest.raises(Held, match="1 worker"):
+        pack(study)
+    leave(worker)
+    pack(study)
+
+
+def test_whoever_reads_meanwhile_reads_all_of_it_or_is_told(study, tmp_path):
+    whole = shutil.copytree(study, tmp_path / "whole")
+    reading = places(study)
+    next(reading)
+    pack(study)
+    with pytest.raises(ValueError, match="was packed while it was read; do it again"):
+        list(reading)
+    shutil.copytree(whole / "runs" / "x" / "beta-0.9-seed-1", study / "runs" / "x" / "beta-0.9-seed-1")
+    with chaos.held_elsewhere(study):  # it is being unpacked, and one run is there by now
+        assert len(open_study(study).rows()) == len(BETAS)
+        assert len(read(study).sweeps[0].tied) == len(BETAS)
+
+
+def test_what_a_killed_unpack_left_is_no_run_and_goes(packed):
+    for name in (".beta-0.9-seed-1.77", ".beta-0.9-seed-1.78"):
+        (packed / "runs" / "x" / name).mkdir(parents=True)
+        (packed / "runs" / "x" / name / "run.json").write_text("{")
+    unpack(packed)
+    assert not list(packed.glob("runs/x/.*"))
+    (packed / "runs" / "x" / ".beta-0.9-seed-1.79").mkdir()
+    assert len(open_study(packed).folders()) == len(BETAS)
 
 
 def test_cut_short_it_says_how_to_go_on(study, tmp_path):

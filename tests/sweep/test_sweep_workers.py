@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,10 +20,13 @@ from oneclock.study import claims
 from oneclock.study.folder import Study
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
-from oneclock.study.sharing import join, take_alone, workers
+from oneclock.study.sharing import join, leave, take_alone, workers
 from oneclock.sweep import Grid, Paper, Plan, Where
+from oneclock.sweep.cells import Cell
+from oneclock.sweep.job import Ended, Job
+from oneclock.sweep.supervise import give_up
 from oneclock.sweep.targets import target_from
-from oneclock.sweep.work import work
+from oneclock.sweep.work import Shift, Worker, shared_plan, work
 from oneclock.training import checkpoint
 
 SMALL = {"betas": (0.5, 0.9, 0.99), "seeds": (1, 2)}
@@ -72,6 +76,71 @@ def test_what_dead_workers_left_goes_and_what_a_new_one_is_making_stays(tmp_path
     (dead / "claim-1.json").write_text(json.dumps(owner))
     with join(tmp_path) as claim:
         assert sorted(tmp_path.glob("workers/*")) == sorted([making, claim.path.parent])
+
+
+def test_a_sweep_that_only_looked_in_refuses_no_worker(tmp_path):
+    glance = claims.Claim.take(tmp_path)
+    threading.Timer(0.3, glance.release).start()
+    leave(join(tmp_path))
+    with chaos.held_elsewhere(tmp_path), pytest.raises(claims.Held, match="a sweep; wait for it"):
+        join(tmp_path)
+
+
+def test_of_two_plans_that_were_checked_at_once_the_second_is_refused(tmp_path):
+    study = planned(tmp_path / "s")
+    one, two = (
+        Plan(study, [target_from(f"{chaos.TARGET}:train", 200)], Grid((*SMALL["betas"], beta), (1, 2)), extend=True)
+        for beta in (0.6, 0.7)
+    )
+    one.check()
+    two.check()
+    one.write()
+    with pytest.raises(ValueError, match="would leave out beta 0.6"):
+        two.write()
+
+
+def test_a_run_that_another_worker_has_taken_is_not_given_up(tmp_path):
+    target, cell = target_from(f"{chaos.TARGET}:train", 200), Cell(0.9, 1)
+    path = tmp_path / "run"
+    job = Job(str(path), target, cell, "", "", (), (), waits=False)
+    with chaos.held_elsewhere(path):
+        assert give_up(job, "its machine is broken") == Ended(str(path))
+    assert give_up(job, "its machine is broken").result.status == "failed"
+
+
+def test_a_worker_knows_the_runs_of_others_before_it_calls_its_first_one_silent(tmp_path):
+    (tmp_path / "mine.py").write_text("def train(beta, seed, run):\n    return None if beta == 0.5 else beta\n")
+    study = tmp_path / "s"
+    Plan(study, [target_from(f"{tmp_path}/mine.py:train", 10)], Grid((0.5, 0.9), (1,))).write()
+    engine = Where(jobs=1).engine()
+    with join(study) as claim:
+        plan = shared_plan(study)
+        late = Worker(plan, Where(), claim, engine, (), shift=Shift(), started=time.monotonic())
+        other = shared_plan(study)
+        (target,) = other.targets
+        target.execute(other.place(target, Cell(0.9, 1)), Cell(0.9, 1))
+        silent = target.execute(other.place(target, Cell(0.5, 1)), Cell(0.5, 1))
+        plan.remember(target, Cell(0.5, 1), silent)
+        late.refuse_silence(target, plan.row(target, Cell(0.5, 1)))
+    engine.close()
+
+
+def test_runs_are_counted_once_from_wherever_the_study_is_named(tmp_path, monkeypatch, capsys):
+    planned(tmp_path / "s")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert work("../s", Where(jobs=2)) is None
+    assert "[6 of at most 6 runs]" in capsys.readouterr().out
+
+
+def test_a_run_that_ends_while_a_table_is_made_is_not_called_interrupted(tmp_path):
+    identity = Identity("digits", beta=0.9, seed=1, budget=30)
+    run = Run.start(tmp_path / "runs" / identity.folder, identity)
+    study = Study(tmp_path)
+    assert not study.ended
+    run.log(30, val_loss=1.0)
+    run.finish("finished", seconds=1.0)
+    assert [row.state for row in study.rows()] == ["finished"]
 
 
 def test_two_workers_share_a_study_and_its_second_stage(tmp_path):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import chaos
 import pytest
 from small_data import SETTINGS, small
 
@@ -97,6 +98,16 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: Any, words: list[str], me
     assert err.startswith("oneclock: ")
     assert err.count("\n") == 1
     assert not list(tmp_path.rglob("run.json"))
+
+
+def test_a_run_that_another_process_trains_is_left_to_it(study: Path, capsys: Any) -> None:
+    folder(study).mkdir(parents=True)
+    with chaos.held_elsewhere(folder(study)):
+        code, out, err = call(arguments(study), capsys)
+    assert (code, out) == (2, "")
+    assert "is being worked on by process" in err
+    assert call(arguments(study), capsys)[0] == 0
+    assert not list(folder(study).glob("claim-*"))
 
 
 def test_an_unwritable_folder_is_one_line(study: Path, capsys: Any) -> None:

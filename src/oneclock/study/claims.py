@@ -123,11 +123,15 @@ class Claim:
         return self
 
     def release(self) -> None:
-        """Let go of the folder. A disk that takes nothing more keeps the claim, which ends with this process."""
+        """Let go of the folder, once: its name may be another's then. A disk that takes nothing more keeps the claim,
+        which ends with this process."""
+        if self._stop.is_set():
+            return
         self._stop.set()
         self.held.pop(self.path.parent, None)
         with suppress(OSError):
-            self.path.unlink()
+            if not self.lost:
+                self.path.unlink()
 
     def __enter__(self) -> Claim:
         return self
@@ -173,13 +177,17 @@ def under(claim: Claim) -> Iterator[None]:
 
 def check_held(folder: Path) -> None:
     """`Held` where this process, or who started it, held the folder and another has taken it over; before a write."""
-    claim = Claim.held.get(folder) or _claim_above(folder)
+    claim = held_here(folder)
     if claim is not None and claim.lost:
         raise Held(f"{folder} was taken over by another process, for this one was not seen alive for long")
 
 
+def held_here(folder: Path) -> Claim | None:
+    """The claim on the folder that this process has, or under which it was started."""
+    return Claim.held.get(folder) or _claim_above(folder)
+
+
 def _claim_above(folder: Path) -> Claim | None:
-    """The claim on the folder under which this process was started."""
     path, owner = json.loads(os.environ.get(UNDER, '["", {}]'))
     return Claim(Path(path), owner=Owner(**owner)) if path and os.path.dirname(path) == str(folder) else None
 

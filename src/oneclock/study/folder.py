@@ -23,7 +23,7 @@ from oneclock.study.claims import holder
 from oneclock.study.files import is_whole, read_json, write_json
 from oneclock.study.identity import Beta, Identity, hash_of, safe_name, tied_of
 from oneclock.study.packed import write_folders
-from oneclock.study.places import PACKED, Files, Line, is_packed, places
+from oneclock.study.places import PACKED, Files, Folder, Line, is_packed, places
 from oneclock.study.records import Result, Run, damage, how_ended, named_by
 
 if TYPE_CHECKING:
@@ -188,7 +188,10 @@ class Study:
             identity = self.identity(folder) if known else _of_folder(folder)
         if torn is not None:
             return Row(**_named(identity), state="torn", step=0, reason=torn)
-        return _under_way(_named(identity), path)
+        row = _under_way(_named(identity), path)
+        if row.state == "interrupted" and (result := how_ended(Folder(path), str(path))[0]) is not None:
+            return _ended(identity, result)  # it has ended since the others were looked at
+        return row
 
     def _repr_html_(self) -> str:
         return shown.as_html(self)

@@ -10,16 +10,18 @@ schema 1 are proved whole too. Either form is there in full before the other is 
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from oneclock.guards import LARGEST_CURVE
-from oneclock.study.claims import Claim
+from oneclock.study.claims import check_held
 from oneclock.study.files import sealed, write_aside
 from oneclock.study.places import NAMES, PACKED, Folder, folders, is_packed, lines
 from oneclock.study.records import Run
+from oneclock.study.sharing import take_alone
 
 _LEFT = ("claim-", ".")
 """What a run's folder may hold besides: leavings of processes that are dead."""
@@ -46,9 +48,9 @@ def pack(study: str | Path) -> Path:
     ('runs.jsonl', 'runs')
     """
     path = Path(study)
-    if is_packed(path) or not (path / "runs").is_dir():
-        raise ValueError(f"{path} has no folder runs/ to pack")
-    with Claim.take(path):
+    _refuse_without(path, "runs")
+    with take_alone(path):
+        _refuse_without(path, "runs")  # others may have packed it until now
         found = {folder: _files(path / "runs" / folder, folder) for folder in folders(path)}
         text = "".join(f"{sealed({'run': folder, 'files': files})}\n" for folder, files in sorted(found.items()))
         write_aside(path / PACKED, f"{sealed({'runs': len(found)})}\n{text}")
@@ -73,9 +75,9 @@ def unpack(study: str | Path) -> Path:
     ValueError: no-such-folder is not packed: it has no runs.jsonl
     """
     path = Path(study)
-    if not (path / PACKED).exists():
-        raise ValueError(f"{path} is not packed: it has no {PACKED}")
-    with Claim.take(path):
+    _refuse_without(path, PACKED)
+    with take_alone(path):
+        _refuse_without(path, PACKED)
         return write_folders(path)
 
 
@@ -84,6 +86,8 @@ def write_folders(path: Path) -> Path:
     for folder, line in lines(path):
         place = path / "runs" / folder
         if not place.exists():
+            for left in place.parent.glob(f".{glob.escape(place.name)}.*"):  # by one that was cut short
+                shutil.rmtree(left)
             aside = place.with_name(f".{place.name}.{os.getpid()}")
             aside.mkdir(parents=True)
             for name, data in line.files.items():
@@ -92,8 +96,17 @@ def write_folders(path: Path) -> Path:
         elif any(Folder(place).read(name, LARGEST_CURVE) != data for name, data in line.files.items()):
             raise ValueError(f"{place} is not the run in {path / PACKED}; move one of them away")
     os.sync()
+    check_held(path)
     (path / PACKED).unlink()
     return path / "runs"
+
+
+def _refuse_without(path: Path, form: str) -> None:
+    """ValueError where the runs are not in this form."""
+    if form == PACKED and not (path / PACKED).exists():
+        raise ValueError(f"{path} is not packed: it has no {PACKED}")
+    if form != PACKED and (is_packed(path) or not (path / form).is_dir()):
+        raise ValueError(f"{path} has no folder {form}/ to pack")
 
 
 def _files(place: Path, folder: str) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from oneclock.guards import LARGEST_CURVE, LARGEST_WHOLE, plain_file, small_bytes
+from oneclock.study.claims import holder
 from oneclock.study.files import Damaged, unsealed
 
 PACKED = "runs.jsonl"
@@ -70,15 +71,20 @@ class Line:
 def places(study: Path) -> Iterator[tuple[str, Files]]:
     """Every run that was started, as EXPERIMENT/RUN with its files, in a fixed order."""
     if is_packed(study):
-        yield from lines(study)
+        try:
+            yield from lines(study)
+        except FileNotFoundError:
+            raise ValueError(f"{study} was unpacked while it was read; do it again") from None
     else:
         yield from ((folder, Folder(f"{study}/runs/{folder}")) for folder in folders(study))
+        if os.path.exists(f"{study}/{PACKED}") and not os.path.exists(f"{study}/runs"):
+            raise ValueError(f"{study} was packed while it was read; do it again")
 
 
 def is_packed(study: Path) -> bool:
-    """Whether the runs are in one file; ValueError where they are in folders too."""
+    """Whether the runs are in one file; ValueError where they are in folders too, and nobody is moving them."""
     packed = os.path.exists(f"{study}/{PACKED}")
-    if packed and os.path.exists(f"{study}/runs"):
+    if packed and os.path.exists(f"{study}/runs") and holder(Path(study)) is None:
         raise ValueError(
             f"{study} has both runs/ and {PACKED}, for packing or unpacking was cut short; `oneclock unpack` ends it"
         )
@@ -113,4 +119,4 @@ def lines(study: Path) -> Iterator[tuple[str, Line]]:
 
 def _entries(folder: str) -> Iterator[str]:
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        yield from sorted(entry.name for entry in entries if entry.is_dir())
+        yield from sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from oneclock.study.claims import Claim, Held, Owner, holder, is_left
 
 WORKERS = "workers"
+
+_GLANCE = 2.0
+"""Seconds within which whoever may not have a study alone has let go of it."""
 
 
 def workers(study: Path) -> list[Owner]:
@@ -20,7 +24,7 @@ def workers(study: Path) -> list[Owner]:
 
 def take_alone(study: Path) -> Claim:
     """Claim a study's folder, or raise `Held` where a sweep or workers are at work on it."""
-    claim = Claim.take(study)
+    claim = Claim.take(study).keep_alive()
     if at_work := workers(study):
         claim.release()
         raise Held(f"{study} is being worked on by {len(at_work)} worker(s), one of them {at_work[0]}; wait for them")
@@ -33,7 +37,7 @@ def join(study: Path) -> Claim:
         if is_left(folder):
             shutil.rmtree(folder, ignore_errors=True)
     claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
-    if (owner := holder(study)) is not None:
+    if (owner := _sweep_at_work(study)) is not None:
         leave(claim)
         raise Held(f"{study} is being worked on by {owner}, a sweep; wait for it or stop it, then start workers")
     return claim
@@ -44,6 +48,14 @@ def leave(claim: Claim) -> None:
     claim.release()
     with suppress(OSError):
         claim.path.parent.rmdir()
+
+
+def _sweep_at_work(study: Path) -> Owner | None:
+    """Who holds the study; not one that lets go of it at once, for it has found workers there."""
+    until = time.monotonic() + _GLANCE
+    while (owner := holder(study)) is not None and time.monotonic() < until:
+        time.sleep(0.05)
+    return owner
 
 
 def _places(study: Path) -> list[Path]:

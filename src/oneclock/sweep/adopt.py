@@ -92,8 +92,11 @@ def _from_study(plan: Plan, study: Path) -> tuple[int, list[str]]:
             changed = differences(run.identity.named | there, wanted.named | here)
             left.append(f"{folder}: {', '.join(changed)}")
             continue
+        result, known = run.whole()
+        if result is None:
+            raise ValueError(f"{study} was changed while it was read; do it again")
         foreign = Foreign(
-            cell.beta, cell.seed, cell.rate, tuple(run.whole()[1].points), result.status, target.name, result.seconds,
+            cell.beta, cell.seed, cell.rate, tuple(known.points), result.status, target.name, result.seconds,
             result.reason, run.environment,
         )  # fmt: skip
         _write(plan, target, cell, foreign, study.absolute().name)

@@ -135,7 +135,7 @@ def sweep(plan: Plan, where: Where, quiet: bool = False) -> Study:
     for target in plan.targets if where.scheduler is None else ():
         if isinstance(target, Named):
             target.check_installed()
-    with take_alone(plan.path).keep_alive() as claim:
+    with take_alone(plan.path) as claim:
         if claim.inherited:  # from one that was killed
             kill_left(Path(os.path.abspath(plan.path)))
             sweep_asides(plan.path)

@@ -140,7 +140,11 @@ class Plan:
         return not self.keep_runs and self._before() == self.described
 
     def write(self) -> None:
-        """Write `study.json` where it is not there yet, or says less; `check` it first."""
+        """Write `study.json` where it is not there yet, or says less, once `check` has seen what is there now.
+
+        Who writes holds the study's claim: others may have written since this plan was checked without it.
+        """
+        self.check()
         if self.keep_runs:
             self._start_changed_runs_anew()
         if self._before() != self.described:

@@ -86,7 +86,8 @@ def submit(plan: Plan, jobs: Jobs) -> str:
     folder.mkdir(exist_ok=True)
     write_aside(folder / "workers.sh", script(plan.path, jobs))
     number = _ask("sbatch", "--parsable", str(folder / "workers.sh")).partition(";")[0].strip()
-    write_aside(folder / "arrays.txt", "\n".join([*_arrays(plan.path), number, ""]))
+    with open(folder / "arrays.txt", "a", encoding="utf-8") as arrays:  # others may submit at this moment
+        arrays.write(f"{number}\n")
     return number
 
 

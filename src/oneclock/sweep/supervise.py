@@ -45,11 +45,13 @@ def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
     """Record the run as failed, unless it has ended after all."""
     path = Path(job.path)
     try:
-        with _once_free(path):
+        with _once_free(path) if job.waits else claimed(path):
             if (result := ended(path)) is not None:
                 return Ended(job.path, result)
             run = Run.read(path) if (path / "run.json").exists() else Run.start(path, job.identity)
             return Ended(job.path, run.finish("failed", seconds=seconds, reason=reason))
+    except Held:  # another worker is at it already
+        return Ended(job.path)
     except OSError as error:
         return Ended(job.path, trouble=described(error))
 

@@ -8,6 +8,7 @@ gives their claims back; whoever comes next goes on with them.
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import threading
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.study.claims import Held, holder
+from oneclock.study.folder import Row
 from oneclock.study.places import is_packed
 from oneclock.study.records import Run, damage
 from oneclock.study.sharing import join, leave
@@ -79,6 +81,7 @@ def work(study: str | Path, where: Where | None = None, shift: Shift | None = No
     with ExitStack() as stack:
         claim = join(plan.path).keep_alive()
         stack.callback(leave, claim)
+        plan = shared_plan(study)  # which a sweep may have added to, or packed, until now
         modules = modules_of(plan)
         engine = where.engine(modules, processes_of(plan))
         stop = stack.enter_context(Stop(engine.wake, lambda: _hurry(stop, engine), (*SIGNALS, signal.SIGUSR1)))
@@ -133,6 +136,11 @@ class Worker(Driver):
             self.left = IDLE
         return self.left is None
 
+    def refuse_silence(self, target: Target, row: Row) -> None:
+        """By what others have ended too."""
+        self._catch_up(target)
+        super().refuse_silence(target, row)
+
     def submit(self) -> None:
         """Take what is wanted and free, as many as there are places."""
         if self.progress.flying:
@@ -179,7 +187,7 @@ class Worker(Driver):
         """How a run ended, or None where it has not; a record that cannot be relied on is set aside."""
         path = self.plan.place(target, cell)
         try:
-            return None if str(path.absolute()) in self.progress.flying else ended(path)
+            return None if os.path.abspath(path) in self.progress.flying else ended(path)
         except ValueError:
             self._set_aside(target, cell)
             return None
@@ -195,7 +203,7 @@ class Worker(Driver):
 
     def _is_free(self, target: Target, cell: Cell) -> bool:
         path = self.plan.place(target, cell)
-        if str(path.absolute()) in self.progress.flying or holder(path) is not None:
+        if os.path.abspath(path) in self.progress.flying or holder(path) is not None:
             return False
         if path.exists() and damage(path) is not None:
             self._set_aside(target, cell)

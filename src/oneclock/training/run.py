@@ -19,6 +19,7 @@ from torch import nn
 from oneclock import data, models
 from oneclock.experiments import recorded
 from oneclock.experiments.spec import Experiment
+from oneclock.study.claims import Claim, held_here
 from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.training import checkpoint
@@ -69,7 +70,7 @@ def train(
         if (path / "run.json").exists() and (result := Run.start(path, identity).result) is not None:
             checkpoint.remove(path)
             return result
-    with _emptied(made):
+    with _emptied(made), _alone(path):
         accelerator = accelerator_for(path, log_with)
         content = None
         if task is None:
@@ -78,20 +79,21 @@ def train(
             task, content = loaded, loaded.content
         set_seed(seed)
         module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
-    if workers is None:
-        workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
-    options = Options(checkpoint_every, checkpoint_minutes, workers, progress, stop)
-    found = trained_on(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
-    if content is not None:
-        found["data"] = content
-    with _plain_errors(path), accelerator.main_process_first():
-        run = Run.start(path, identity, found)
-    _refuse_other_data(run, content)
-    fit = Fit(
-        experiment, task, module, optimizer_for(module, experiment.optimizer, identity.beta), accelerator, run, options
-    )
-    with _plain_errors(path), _trackers(accelerator, identity, log_with):
-        return _to_the_end(fit)
+        if workers is None:
+            workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
+        options = Options(checkpoint_every, checkpoint_minutes, workers, progress, stop)
+        found = trained_on(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
+        if content is not None:
+            found["data"] = content
+        with _plain_errors(path), accelerator.main_process_first():
+            run = Run.start(path, identity, found)
+        if (result := run.result) is not None:  # another has finished it just now
+            return result
+        _refuse_other_data(run, content)
+        optimizer = optimizer_for(module, experiment.optimizer, identity.beta)
+        fit = Fit(experiment, task, module, optimizer, accelerator, run, options)
+        with _plain_errors(path), _trackers(accelerator, identity, log_with):
+            return _to_the_end(fit)
 
 
 def identify(experiment: Experiment, beta: Beta, seed: int, rate: float | None = None) -> Identity:
@@ -125,8 +127,20 @@ def set_seed(seed: int) -> None:
 
 
 @contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the run's folder, unless whoever started this process does; of several processes the first one holds it."""
+    if held_here(path) is not None or os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    with _plain_errors(path, every=True):
+        claim = Claim.take(path).keep_alive()
+    with claim:
+        yield
+
+
+@contextmanager
 def _emptied(made: Sequence[Path]) -> Iterator[None]:
-    """Remove the folders that were made, the innermost first, where data or model are not to be had."""
+    """Remove the folders that were made, the innermost first, where data or model, say, are not to be had."""
     try:
         yield
     except BaseException:
