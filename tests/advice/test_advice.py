@@ -12,6 +12,7 @@ import pytest
 from oneclock import rule
 from oneclock.advice import advise
 from oneclock.advice import words as words_of
+from oneclock.answers import choose, recommend
 from oneclock.cli import main
 from oneclock.horizon import Curve, early_stop, effective_horizon
 from oneclock.logs import Log, LoggedRun
@@ -86,9 +87,13 @@ def test_too_few_evaluations_and_a_patience_too_short():
     assert any("shorter than the 5,000 between evaluations" in doubt for doubt in advice.doubts)
 
 
-def test_outside_the_evidence_it_says_so():
-    advice = advise([run(valley(), every=5000, max_steps=200_000)])
-    assert any("extrapolates" in doubt for doubt in advice.doubts)
+@pytest.mark.parametrize("every", [50, 5000])
+def test_outside_the_evidence_it_is_as_sure_as_the_answer_for_that_horizon(every):
+    one = run(valley(), every=every, max_steps=40 * every)
+    assert advise(one).doubts == (recommend(24 * every).sure,)
+    assert advise(one, rule="paper").doubts == choose(24 * every).notes != ()
+    assert advise(one, refreshes=300).doubts == choose(24 * every, 300).notes
+    assert ("extrapolates" in advise(one).doubts[0]) == (every == 5000)
 
 
 def test_a_short_horizon_has_a_beta_and_the_papers_rule_stands_beside_it():
@@ -216,10 +221,11 @@ def test_standard_input(log, capsys, monkeypatch):
 
 
 def test_what_is_advised_can_be_typed(tmp_path, capsys):
-    """Every option that an answer names is one that the command has."""
+    """Every option that an answer names is one of the command, or of the sweep that it names."""
     (tmp_path / "epochs.csv").write_text("epoch,val_loss\n" + "".join(f"{i},{abs(i - 9)}\n" for i in range(20)))
-    with pytest.raises(SystemExit):
-        main(["advise", "--help"])
+    for command in ("advise", "sweep"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
     options = capsys.readouterr().out
     for arguments in ([], ["--steps-per-epoch", "10"], ["--steps-per-epoch", "10", "--rule", "paper"]):
         _, words, _ = printed(capsys, tmp_path / "epochs.csv", *arguments)
