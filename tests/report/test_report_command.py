@@ -179,3 +179,12 @@ def wait_for(true: Callable[[], bool]) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("it did not come true within a minute")
+
+
+def test_a_file_in_the_place_of_its_folder_is_told(tmp_path, capsys):
+    (tmp_path / "train.py").touch()
+    for out in (tmp_path / "train.py", tmp_path / "train.py" / "report"):
+        with pytest.raises(SystemExit) as ended:
+            main(["report", "--paper", "--out", str(out)])
+        assert ended.value.code == 2
+        assert f"{out} cannot be the report's folder: a file is in its place" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def _about_rule(advice: Advice, rule: Rule) -> list[str]:
         return []
     if advice.beta is None:
         return [
-            f"{rule.name} has no beta for {plain(advice.horizon)} steps; leave --rule and --refreshes out to get one"
+            f"{advice.rule} has no beta for {plain(advice.horizon)} steps; leave --rule and --refreshes out to get one"
         ]
     if isinstance(rule, Refresh):
         return list(choose(advice.horizon, rule.refreshes).notes)

@@ -160,9 +160,8 @@ class Function:
             if taken is not None:
                 taken.bind(0.9, 1, None, **rate)
         except TypeError as error:
-            called = f"(beta, seed, run{', lr=..' if rated else ''})"
-            why = "with rates (--rates) it" if rated else "it"
-            return f"{self.reference} does not fit: {why} is called with {called}, and says: {error}"
+            called = f"(beta, seed, run{', lr=..), as rates (--rates) need' if rated else ')'}"
+            return f"{self.reference} cannot be called with {called}: {error}"
         return None
 
     def _signature(self) -> inspect.Signature | None:
