@@ -26,7 +26,6 @@ from oneclock.sweep import source
 from oneclock.sweep.protocol import SEEDS, Cell
 from oneclock.sweep.ranks import is_first, run_ranks, several
 
-
 NO_LOSS = "it logged no validation loss"
 """How the reason of such a run begins."""
 

@@ -44,7 +44,7 @@ def takes_float(reference: str) -> bool:
 
 
 def signature(reference: str) -> inspect.Signature | None:
-    """What the function takes; read, not run. None where its file does not tell: it is decorated, imported, bound twice.
+    """What the function takes; read, not run. None where its file does not tell: decorated, imported, bound twice.
 
     >>> str(signature(f"{__file__}:check"))
     '(reference)'
