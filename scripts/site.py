@@ -40,10 +40,13 @@ def api_page() -> str:
 
 def calculator_rules() -> str:
     """The recommendation and the paper's rule as values that the calculator's script computes with."""
+    low, high = rule.CALIBRATED
+    sides = {"below": low - 1, "within": low, "above": high + 1}
     data = {
         "recommended": rule_values(rule.chosen_rule()),
         "paper": rule_values(rule.chosen_rule("paper")),
         "calibrated": rule.CALIBRATED,
+        "sure": {side: oneclock.recommend(steps).sure for side, steps in sides.items()},
         "readsLogs": page_python.ARCHIVE.exists(),
         "grid": [{"beta": beta, **reach(beta)} for beta in sorted(rule.GRID)],
     }

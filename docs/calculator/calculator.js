@@ -3,7 +3,7 @@
 "use strict";
 
 const oneclock = (() => {
-  const { recommended, paper, calibrated, grid } = ONECLOCK;
+  const { recommended, paper, calibrated, sure, grid } = ONECLOCK;
 
   const rates = {
     Refresh: (rule, steps) => rule.refreshes / steps,
@@ -51,11 +51,11 @@ const oneclock = (() => {
     return String(Number(beta.toFixed(Math.min(Math.ceil(-Math.log10(1 - beta)) + 4, 15))));
   }
 
-  return { betaFor, typed, stepsFromTokens, stepsFromEpochs, onGrid, written, recommended, paper, calibrated };
+  return { betaFor, typed, stepsFromTokens, stepsFromEpochs, onGrid, written, recommended, paper, calibrated, sure };
 })();
 
 (() => {
-  const { betaFor, written, paper, calibrated } = oneclock;
+  const { betaFor, written, paper, calibrated, sure } = oneclock;
   const find = (id) => document.getElementById(id);
   const count = (value) => value.toLocaleString("en", { maximumFractionDigits: value < 100 ? 1 : 0 });
 
@@ -128,10 +128,8 @@ const oneclock = (() => {
 
   function trust(steps) {
     const [low, high] = calibrated;
-    const reach = `${count(low)} to ${count(high)} steps`;
-    if (steps >= low && steps <= high) return `The evidence behind the rule covers ${reach}: yours lies within.`;
-    const side = steps < low ? "below" : "above";
-    return `The evidence behind the rule covers ${reach}. Yours lies ${side} it: this is an extrapolation.`;
+    const words = steps < low ? sure.below : steps > high ? sure.above : sure.within;
+    return `How sure: ${words}.`;
   }
 
   function answer(steps) {

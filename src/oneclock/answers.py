@@ -86,7 +86,7 @@ def _sure(horizon: float, chosen: Rule) -> str:
             "(oneclock sweep --protocol adaptive)"
         )
     if horizon > high:
-        return f"the paper's rule, beyond the {high:,} steps that its evidence covers"
+        return f"the paper's rule, beyond the {high:,} steps that its evidence covers: here it extrapolates"
     return f"the paper's rule, within the {low:,} to {high:,} steps that its evidence covers"
 
 

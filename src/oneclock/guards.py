@@ -168,7 +168,10 @@ def refuse_vast(path: Path, rows: int, columns: int) -> None:
 
 @contextmanager
 def copied(stream: BinaryIO, most: int = MOST_COPIED) -> Iterator[Path]:
-    """What a stream holds as a file, which readers can look into twice; it is gone afterwards."""
+    """What a stream holds as a file, which readers can look into twice; it is gone afterwards.
+
+    A complaint about the file is one about standard input.
+    """
     with tempfile.TemporaryDirectory(prefix="oneclock-") as folder:
         path, left = Path(folder) / COPY, most
         with open(path, "wb") as file:
@@ -177,7 +180,10 @@ def copied(stream: BinaryIO, most: int = MOST_COPIED) -> Iterator[Path]:
                 if left < 0:
                     raise ValueError(f"standard input goes beyond {most:,} bytes; give the log as a file")
                 file.write(block)
-        yield path
+        try:
+            yield path
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "standard input")) from None
 
 
 def _encoding(path: Path) -> str:

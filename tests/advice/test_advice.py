@@ -12,6 +12,7 @@ import pytest
 from oneclock import rule
 from oneclock.advice import advise
 from oneclock.advice import words as words_of
+from oneclock.answers import choose, recommend
 from oneclock.cli import main
 from oneclock.horizon import Curve, early_stop, effective_horizon
 from oneclock.logs import Log, LoggedRun
@@ -86,9 +87,13 @@ def test_too_few_evaluations_and_a_patience_too_short():
     assert any("shorter than the 5,000 between evaluations" in doubt for doubt in advice.doubts)
 
 
-def test_outside_the_evidence_it_says_so():
-    advice = advise([run(valley(), every=5000, max_steps=200_000)])
-    assert any("extrapolates" in doubt for doubt in advice.doubts)
+@pytest.mark.parametrize("every", [50, 5000])
+def test_outside_the_evidence_it_is_as_sure_as_the_answer_for_that_horizon(every):
+    one = run(valley(), every=every, max_steps=40 * every)
+    assert advise(one).doubts == (recommend(24 * every).sure,)
+    assert advise(one, rule="paper").doubts == choose(24 * every).notes != ()
+    assert advise(one, refreshes=300).doubts == choose(24 * every, 300).notes
+    assert ("extrapolates" in advise(one).doubts[0]) == (every == 5000)
 
 
 def test_a_short_horizon_has_a_beta_and_the_papers_rule_stands_beside_it():
@@ -104,6 +109,8 @@ def test_a_short_horizon_has_a_beta_and_the_papers_rule_stands_beside_it():
 def test_rule_and_refreshes_are_the_persons():
     one = run(valley(), every=100, max_steps=4000, lr=3e-4)
     assert advise(one, rule="paper").beta == rule.refresh_beta(2400)
+    assert advise(one, rule="paper").rule == "the paper's rule"
+    assert 'lr=0.0003, horizon=2_400, rule="paper"), which is beta 0.58333' in advise(one, rule="paper").next
     few = advise(one, refreshes=300)
     assert few.beta == 1 - 300 / 2400
     assert few.next == "Use BalancedAdamW(model.parameters(), lr=0.0003, beta=0.875)."
@@ -147,6 +154,13 @@ def test_seeds_and_betas():
     assert several.stop == (12_000 + 17_000) / 2
     assert several.used is None
     assert any("two with the lowest loss" in doubt for doubt in several.doubts)
+
+
+def test_what_is_pasted_has_whole_steps():
+    seeds = [run(valley(bottom), name=str(bottom)) for bottom in (19, 20, 20)]
+    advice = advise(seeds, budget=20_000)
+    assert advice.horizon == 11_833.333
+    assert f"horizon=11_833), which is beta {rule.beta_for(11_833):.5g}" in advice.next
 
 
 def test_divergence_and_other_optimizers_are_doubts():
@@ -196,6 +210,41 @@ def test_the_command_complains_in_one_line(tmp_path, capsys):
         assert (code, out, error.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "more", "words"),
+    [
+        ("", [], "standard input is no log that can be read; it seems to be an empty file"),
+        ("step,val_loss\n1,nan\n2,inf\n", [], "'val_loss' has no finite value, all of them are NaN or infinite\n"),
+        ("step,val_loss,b_loss\n1,nan,3\n2,inf,3\n", [], "are NaN or infinite; name another of: 'b_loss'\n"),
+        ("step,val_loss\n-1,2\n-2,3\n", [], "what it logged (2 values) lies at negative or impossible steps"),
+        ("step,val_loss\n-1,2\n-2,3\n", ["--metric", "val_loss"], "(2 values) lies at negative or impossible"),
+    ],
+)
+def test_a_complaint_says_why(capsys, monkeypatch, text, more, words):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    code, out, error = printed(capsys, "-", *more)
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert error.startswith("oneclock: standard input")
+    assert words in error
+
+
+@pytest.mark.parametrize(
+    ("column", "option", "counts"),
+    [
+        ("step", "--steps-per-epoch", "steps"),
+        ("tokens", "--steps-per-epoch", "tokens"),
+        ("epoch", "--tokens-per-step", "epochs"),
+        ("epoch", "--steps-per-epoch", None),
+        ("tokens", "--tokens-per-step", None),
+    ],
+)
+def test_an_option_that_says_nothing_of_the_log_is_told(tmp_path, capsys, column, option, counts):
+    (tmp_path / "log.csv").write_text(f"{column},val_loss\n" + "".join(f"{i},{abs(i - 9)}\n" for i in range(1, 20)))
+    _, words, _ = printed(capsys, tmp_path / "log.csv", option, "5")
+    told = f"{option.strip('-').replace('-', ' ')} were given and not needed: this log counts {counts}"
+    assert (told in words) if counts else ("not needed" not in words)
+
+
 def test_numbers_as_people_type_them(log, capsys):
     texts = {
         printed(capsys, log, "--budget", text, "--json")[1] for text in ("20000", "20k", "20,000", "2e4", "20_000")
@@ -216,10 +265,11 @@ def test_standard_input(log, capsys, monkeypatch):
 
 
 def test_what_is_advised_can_be_typed(tmp_path, capsys):
-    """Every option that an answer names is one that the command has."""
+    """Every option that an answer names is one of the command, or of the sweep that it names."""
     (tmp_path / "epochs.csv").write_text("epoch,val_loss\n" + "".join(f"{i},{abs(i - 9)}\n" for i in range(20)))
-    with pytest.raises(SystemExit):
-        main(["advise", "--help"])
+    for command in ("advise", "sweep"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
     options = capsys.readouterr().out
     for arguments in ([], ["--steps-per-epoch", "10"], ["--steps-per-epoch", "10", "--rule", "paper"]):
         _, words, _ = printed(capsys, tmp_path / "epochs.csv", *arguments)

@@ -179,3 +179,11 @@ def wait_for(true: Callable[[], bool]) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("it did not come true within a minute")
+
+
+def test_a_file_in_the_place_of_its_folder_is_told(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", (SCRIPT,), betas=GRID[3:6])
+    (tmp_path / "train.py").touch()
+    for out in (tmp_path / "train.py", tmp_path / "train.py" / "report"):
+        with pytest.raises(ValueError, match=r"cannot be the report's folder: a file is in its place"):
+            page_of(study, out)

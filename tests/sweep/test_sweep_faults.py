@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from oneclock.study.folder import Study
-from oneclock.sweep import Plan, run_sweep
+from oneclock.sweep import Grid, Plan, run_sweep, source
+from oneclock.sweep.targets import target_from
 
 HERE = Path(__file__).parent
 TARGET = f"{HERE}/sweep_target.py"
@@ -57,15 +59,66 @@ def test_every_trouble_ends_as_a_clear_status(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("function", "state", "reason"),
-    [("silent", "failed", "logged no validation loss"), ("returns_nan", "diverged", "nan")],
-)
-def test_a_target_that_tells_nothing_or_nan(tmp_path, function, state, reason):
-    study = run_sweep(f"{TARGET}:{function}", 100, tmp_path / "s", betas=[0.9], seeds=[1], in_process=True, quiet=True)
+def test_a_target_that_returns_nan(tmp_path):
+    study = run_sweep(f"{TARGET}:returns_nan", 100, tmp_path, betas=[0.9], seeds=[1], in_process=True, quiet=True)
     (row,) = study.rows()
-    assert row.state == state
-    assert reason in row.reason
+    assert (row.state, "nan" in row.reason) == ("diverged", True)
+
+
+def test_a_function_that_tells_nothing_is_trained_once(tmp_path):
+    with pytest.raises(ValueError, match=r"stops here, .* logged no validation loss: call run.log.* another folder"):
+        run_sweep(f"{TARGET}:silent", 100, tmp_path, in_process=True, quiet=True)
+    (row,) = [row for row in Study.open(tmp_path).rows() if row.state != "waiting"]
+    assert row.state == "failed"
+
+
+SIGNATURES = """
+import functools
+
+def plain(beta, seed, run): ...
+def rated(beta, seed, run, lr): ...
+def open(*args, **options): ...
+def named(beta, seed, run, *, lr=0.1): ...
+def two(beta, seed): ...
+def first_only(beta, seed, run, lr, /): ...
+@functools.cache
+def decorated(beta): ...
+def twice(beta): ...
+twice = functools.partial(plain)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "without", "with_rates"),
+    [
+        ("plain", True, False),
+        ("rated", False, True),
+        ("open", True, True),
+        ("named", True, True),
+        ("two", False, False),
+        ("first_only", False, False),
+        ("decorated", True, True),
+        ("twice", True, True),
+    ],
+)
+def test_a_function_that_cannot_be_called_so_is_refused_before_the_first_run(tmp_path, function, without, with_rates):
+    """By its source, not run, where it is named; what the source does not tell passes."""
+    file = tmp_path / "functions.py"
+    file.write_text(SIGNATURES)
+    named = f"{file}:{function}"
+    untold = function in ("decorated", "twice")
+    targets = [target_from(one, 100) for one in ([named] if untold else [named, source.load(named)])]
+    for target, (rates, fits) in product(targets, (((), without), ((0.1,), with_rates))):
+        plan = Plan(tmp_path / "study", [target], Grid(betas=(0.9,), rates=rates))
+        with nullcontext() if fits else pytest.raises(ValueError, match="cannot be called with"):
+            plan.check()
+
+
+def test_a_command_says_where_the_rate_goes_and_only_then(tmp_path):
+    for line, rates in (("train {beta}", (0.1,)), ("train {beta} {lr}", ())):
+        target = target_from(None, 100, command=line)
+        with pytest.raises(ValueError, match="{lr}"):
+            Plan(tmp_path / "study", [target], Grid(betas=(0.9,), seeds=(1,), rates=rates)).check()
 
 
 @pytest.mark.parametrize("torn", ["result.json", "run.json", "curve.jsonl"])

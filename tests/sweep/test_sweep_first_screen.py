@@ -80,6 +80,8 @@ def test_status_says_why_a_run_failed_and_where_its_output_lies(said, tmp_path):
     assert "the command ended with exit code 1" in text
     assert f"its output: {output}" in text
     assert "no luck" in output.read_text()
+    assert "command: 1 run has ended; done: " in text
+    assert "no best beta: no run with one beta has left a loss" in text
     (told,) = json.loads(said("status", tmp_path / "s", "--json"))["runs"]
     assert told["output"] == str(output)
     assert "exit code 1" in told["reason"]

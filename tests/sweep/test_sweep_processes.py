@@ -267,6 +267,13 @@ def test_a_dry_run_says_the_plan_and_leaves_nothing(tmp_path):
         ([f"{chaos.TARGET}:nothing", "--budget", "5"], "defines no 'nothing'"),
         ([f"{chaos.TARGET}:train"], "budget"),
         ([], "give one target"),
+        (["--extend"], "holds no study to extend"),
+        ([f"{chaos.TARGET}:train", "--budget", "2.5"], "a whole number of steps, at least one, got 2.5"),
+        ([f"{chaos.TARGET}:train", "--budget", "5", "--rates", "1"], "use --protocol grid or adaptive"),
+        (
+            [f"{chaos.TARGET}:train", "--budget", "5", "--rates", "1", "--protocol", "grid", "--dry-run"],
+            "argument 'lr'",
+        ),
         (["--command", "python x.py", "--budget", "5"], "where beta goes"),
         ([f"{chaos.TARGET}:train", "--budget", "5", "--betas", "a,b"], "--betas takes numbers"),
         ([f"{chaos.TARGET}:train", "--budget", "5", "--protocol", "random"], "no protocol"),

@@ -167,7 +167,7 @@ def _advice(
         low=low,
         high=high,
         horizon=horizon,
-        rule="the recommendation" if rule == RECOMMENDED else rule.name,
+        rule="the recommendation" if rule == RECOMMENDED else "the paper's rule" if rule == Refresh() else rule.name,
         beta=beta,
         beta_low=beta_low,
         beta_high=beta_high,

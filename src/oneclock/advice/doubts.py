@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from oneclock.advice.certainty import FEWEST
 from oneclock.advice.words import plain
+from oneclock.answers import choose, recommend
 from oneclock.logs.read import LoggedRun
 from oneclock.rule import CALIBRATED, RECOMMENDED, Refresh, Rule
 
@@ -26,19 +27,18 @@ def doubts(advice: Advice, rule: Rule, runs: Sequence[LoggedRun], kept: Sequence
 
 
 def _about_rule(advice: Advice, rule: Rule) -> list[str]:
+    """What `oneclock beta` says of the same rule and horizon."""
     if advice.unit != "steps":
         return []
     if advice.beta is None:
         return [
-            f"{rule.name} has no beta for {plain(advice.horizon)} steps; leave --rule and --refreshes out to get one"
+            f"{advice.rule} has no beta for {plain(advice.horizon)} steps; leave --rule and --refreshes out to get one"
         ]
+    if isinstance(rule, Refresh):
+        return list(choose(advice.horizon, rule.refreshes).notes)
     low, high = CALIBRATED
-    if rule in (RECOMMENDED, Refresh()) and not low <= advice.horizon <= high:
-        side = f"below {low:,}" if advice.horizon < low else f"above {high:,}"
-        return [
-            f"{plain(advice.horizon)} steps lie {side}: the evidence behind the rule covers {low:,} to {high:,} steps, "
-            "and here it extrapolates"
-        ]
+    if rule == RECOMMENDED and not low <= advice.horizon <= high:
+        return [recommend(advice.horizon).sure]
     return []
 
 

@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING
 
 from oneclock.plain_text import printable
-from oneclock.rule import RECOMMENDED, Rule
+from oneclock.rule import RECOMMENDED, Refresh, Rule
 
 if TYPE_CHECKING:
     from oneclock.advice.answer import Advice
@@ -81,9 +81,10 @@ def plain(value: float) -> str:
 def _to_paste(advice: Advice, rule: Rule) -> str:
     rate = "lr" if advice.lr is None else f"{advice.lr:g}"
     start = f"BalancedAdamW(model.parameters(), lr={rate}"
-    if rule != RECOMMENDED:
+    if rule not in (RECOMMENDED, Refresh()):
         return f"{start}, beta={advice.beta:.5g})"
-    return f"{start}, horizon={advice.horizon:_}), which is beta {advice.beta:.5g}"
+    steps, by = max(round(advice.horizon), 1), "" if rule == RECOMMENDED else ', rule="paper"'
+    return f"{start}, horizon={steps:_}{by}), which is beta {rule(steps):.5g}"
 
 
 def _rows(advice: Advice) -> list[tuple[str, str]]:

@@ -152,8 +152,9 @@ def command(
     address = None if cluster == "slurm" else cluster
     where = Where(jobs, threads, gpus_per_run, scheduler or address, in_process, retries, timeout, insecure)
     if targets or run_command or not (out / "study.json").exists():
-        steps = None if budget is None else int(budget)
-        made = _targets(targets, run_command, steps, log, name, settings, processes)
+        if extend and not (targets or run_command):
+            raise ValueError(f"{out} holds no study to extend; name what to sweep, or the folder of a study (--out)")
+        made = _targets(targets, run_command, budget, log, name, settings, processes)
         values = {"arms": usual_arms(out, made)} | values
         plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
     else:
@@ -213,7 +214,7 @@ def _submit(
 def _targets(
     targets: list[str] | None,
     run_command: str | None,
-    budget: int | None,
+    budget: float | None,
     log: str,
     name: str | None,
     settings: list[str] | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oneclock.logs import names
 from oneclock.logs.arguments import understood
@@ -34,11 +34,16 @@ class Clock:
 
 
 def clock(source: Contents, runs: list[Found], starts: list[float], rates: Rates) -> Clock:
-    """The clock of a log whose series start at `starts`.
+    """The clock of a log whose series start at `starts`; a rate that was given for nothing is told.
 
     >>> clock(Contents("CSV", [], step="tokens"), [], [0.0], Rates(tokens_per_step=1024)).per
     1024.0
     """
+    found = _clock(source, runs, starts, rates)
+    return replace(found, warnings=(*found.warnings, *_not_needed(source.step, rates)))
+
+
+def _clock(source: Contents, runs: list[Found], starts: list[float], rates: Rates) -> Clock:
     per_epoch = rates.steps_per_epoch or _per_epoch(runs)
     if source.step is None and per_epoch is None:
         return Clock("evaluations", warnings=("it has no step column: evaluations are counted instead",))
@@ -51,6 +56,18 @@ def clock(source: Contents, runs: list[Found], starts: list[float], rates: Rates
     if (amount := names.amount(source.step)) is not None:
         return _of_amounts(amount, rates.tokens_per_step)
     return Clock("steps")
+
+
+def _not_needed(step: str | None, rates: Rates) -> list[str]:
+    """What was given and turns nothing of this log into steps.
+
+    >>> _not_needed("step", Rates(steps_per_epoch=500))
+    ['steps per epoch were given and not needed: this log counts steps']
+    """
+    counts = "evaluations" if step is None else "epochs" if names.is_epoch(step) else names.amount(step) or "steps"
+    used = {"evaluations": "steps_per_epoch", "epochs": "steps_per_epoch", "steps": None}.get(counts, "tokens_per_step")
+    idle = [name.replace("_", " ") for name, value in vars(rates).items() if value is not None and name != used]
+    return [f"{name} were given and not needed: this log counts {counts}" for name in idle]
 
 
 def _of_epochs(from_zero: bool, per_epoch: float | None) -> Clock:

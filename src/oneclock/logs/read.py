@@ -199,16 +199,20 @@ def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
     if not seen or (named is None and not held):
-        raise ValueError(f"{path} ({source.format}) holds no curve; it has: {names.listed(seen)}")
+        why = _off_the_clock(source.runs)
+        raise ValueError(f"{path} ({source.format}) holds no curve{why}; it has: {names.listed(seen)}")
     metric = names.choose_metric(seen, named, path)
     chosen = [run for run in source.runs if len(run.series.get(metric, ()))]
     if not chosen:
-        raise ValueError(f"{path} ({source.format}) has no values of {metric!r}; name one of: {names.listed(held)}")
+        why = _off_the_clock(source.runs) or f"; name one of: {names.listed(held)}"
+        raise ValueError(f"{path} ({source.format}) has no values of {metric!r}{why}")
     ticks = clock(source, chosen, [run.series[metric].starts_at for run in chosen], rates)
     curves = [(run, run.series[metric].curve(ticks.times, ticks.per, ticks.offset)) for run in chosen]
     runs = [LoggedRun(run.name, curve, understood(run.arguments)) for run, curve in curves if curve is not None]
     if not runs:
-        raise NotFinite(f"{path}: {metric!r} has no finite value; name another of: {names.listed(seen)}")
+        others = [name for name in seen if name != metric]
+        way = f"; name another of: {names.listed(others)}" if others else ""
+        raise NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
     warnings = [*source.warnings, *ticks.warnings, *_about_metric(metric, named, seen), *_about_points(chosen, metric)]
     if len(runs) < len(chosen):
         warnings.append(f"{len(chosen) - len(runs)} runs without a finite {metric!r} were left out")
@@ -223,6 +227,12 @@ def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:
         runs=tuple(runs),
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _off_the_clock(runs: list[Found]) -> str:
+    """Why there is no point of a curve where values were logged all the same, or nothing."""
+    left_out = sum(series.ignored for run in runs for series in run.series.values())
+    return f": what it logged ({left_out:,} values) lies at negative or impossible steps" if left_out else ""
 
 
 def _about_metric(metric: str, named: str | None, seen: list[str]) -> list[str]:

@@ -80,7 +80,7 @@ def write(
         *introduction_figures(analysis),
     ]
     curves = list(curve_figures(subject.study, analysis))
-    out.mkdir(parents=True, exist_ok=True)
+    _make(out)
     for table in tables:
         rendering.save(table, out / "tables")
     _write_data(subject, out / "data")
@@ -118,9 +118,16 @@ def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str,
     try:
         subject = read()
     except ValueError as error:
-        out.mkdir(parents=True, exist_ok=True)
+        _make(out)
         return _moved(out / "report.html", waiting_page(title, without_places(str(error)), command, seconds))
     return write(subject, out, command, formats=(), reload_seconds=seconds)
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{out} cannot be the report's folder: a file is in its place; name another (--out)") from None
 
 
 def _write_data(subject: Subject, folder: Path) -> None:

@@ -76,6 +76,14 @@ class Command:
         """Why it takes no untied pair of betas, or None where it does."""
         return "the command has one {beta}: give it {beta1} and {beta2}" if "{beta}" in self.command else None
 
+    def no_call(self, rated: bool) -> str | None:
+        """Why it cannot be run with a rate or without, or None where it can."""
+        if rated and "{lr}" not in self.command:
+            return "the command does not say where the learning rate of --rates goes: add {lr} to it"
+        if not rated and "{lr}" in self.command + self.log:
+            return "the command has a place for {lr}, and no rates are swept; give them (--rates)"
+        return None
+
     def execute(self, path: Path, cell: Cell) -> Result:
         from oneclock.logs import NotFinite
 

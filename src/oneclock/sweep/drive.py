@@ -19,7 +19,7 @@ from oneclock.sweep.job import kill_left
 from oneclock.sweep.live import Display
 from oneclock.sweep.named import Named
 from oneclock.sweep.plan import Plan, usual_arms
-from oneclock.sweep.progress import span, time_left
+from oneclock.sweep.progress import have_ended, span, time_left
 from oneclock.sweep.protocol import Protocol, protocol_from
 from oneclock.sweep.stop import Stop
 from oneclock.sweep.targets import target_from, with_data
@@ -164,7 +164,7 @@ def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
         left[target.name] = step.at_most
         steps += step.at_most * target.budget
         state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
-        lines.append(f"{target.name}: {ended} runs have ended; {state}")
+        lines.append(f"{target.name}: {have_ended(ended)}; {state}")
         if isinstance(target, Command) and not target.takes_seed:
             lines.append(f"{target.name}: the command has no {{seed}}: one run of each beta, so no interval")
     lines.append(_axes(plan.protocol))

@@ -14,6 +14,7 @@ from oneclock.study.folder import Row
 from oneclock.study.records import Result
 from oneclock.sweep.commands import NO_CURVE
 from oneclock.sweep.engine import Engine
+from oneclock.sweep.functions import NO_LOSS
 from oneclock.sweep.job import Ended, Job
 from oneclock.sweep.live import Display
 from oneclock.sweep.plan import Plan
@@ -22,6 +23,12 @@ from oneclock.sweep.protocol import Cell
 from oneclock.sweep.stop import Stop
 from oneclock.sweep.targets import Target
 from oneclock.sweep.where import Where
+
+SILENT = {
+    NO_CURVE: "have the command print or log a step and a val_loss, or name its log with --log",
+    NO_LOSS: "have the function do one of the two",
+}
+"""How the reason of a run without a curve begins, and what to do about it."""
 
 
 def modules_of(plan: Plan) -> tuple[str, ...]:
@@ -79,15 +86,12 @@ class Driver:
             self.submit()
 
     def refuse_silence(self, target: Target, row: Row) -> None:
-        """ValueError where a command's first run to end by itself left no curve: the others would leave none either."""
-        if not (row.reason or "").startswith(NO_CURVE):
-            return
+        """ValueError where the first run to end by itself left no curve: the others would leave none either."""
+        mend = next((way for reason, way in SILENT.items() if (row.reason or "").startswith(reason)), None)
         losses = self.plan.losses(target).values()
-        if all(math.isnan(loss) for loss in losses):
-            raise ValueError(
-                f"the sweep stops here, for its first run ended without a curve ({row.reason}); have the command print "
-                "or log a step and a val_loss, or name its log with --log, and sweep into another folder"
-            )
+        if mend is not None and all(math.isnan(loss) for loss in losses):
+            why = f"the sweep stops here, for its first run ended without a curve ({row.reason})"
+            raise ValueError(f"{why}; {mend}, and sweep into another folder")
 
     def submit(self) -> None:
         """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.

@@ -26,6 +26,9 @@ from oneclock.sweep import source
 from oneclock.sweep.protocol import SEEDS, Cell
 from oneclock.sweep.ranks import is_first, run_ranks, several
 
+NO_LOSS = "it logged no validation loss"
+"""How the reason of such a run begins."""
+
 
 class Diverged(Exception):
     """A loss that is not finite was logged: the run ends here, as diverged."""
@@ -135,7 +138,7 @@ class Function:
         if run.diverged is not None:
             return record.finish("diverged", seconds, reason=run.diverged)
         if not run.logged:
-            reason = "it logged no validation loss: call run.log(step, val_loss=...) or return the loss"
+            reason = f"{NO_LOSS}: call run.log(step, val_loss=...) or return the loss"
             return record.finish("failed", seconds, reason=reason)
         return record.finish("finished", seconds)
 
@@ -147,6 +150,27 @@ class Function:
         else:
             only = source.takes_float(self.reference)
         return f"{self.reference} takes beta as a float: have it take (beta1, beta2) too" if only else None
+
+    def no_call(self, rated: bool) -> str | None:
+        """Why it cannot be called as a run calls it, with a rate or without; None where nothing says so."""
+        rate = {"lr": 1.0} if rated else {}
+        try:
+            taken = self._signature()
+            if taken is not None:
+                taken.bind(0.9, 1, None, **rate)
+        except TypeError as error:
+            called = f"(beta, seed, run{', lr=..), as rates (--rates) need' if rated else ')'}"
+            return f"{self.reference} cannot be called with {called}: {error}"
+        return None
+
+    def _signature(self) -> inspect.Signature | None:
+        """What it takes, where that can be known without running its code."""
+        if self.pickled is None:
+            return source.signature(self.reference)
+        try:
+            return inspect.signature(self._load(), follow_wrapped=False)  # a wrapper may call with other arguments
+        except (TypeError, ValueError):  # of some that are written in C nothing is known
+            return None
 
     def _refuse_changed_code(self) -> None:
         """A file that is edited while a sweep runs would have its later runs be of other code."""

@@ -93,6 +93,9 @@ class Plan:
     def _check_target(self, target: Target) -> None:
         if self.protocol.arms and (why := target.no_pairs()) is not None:
             raise ValueError(f"untied pairs (--arms) cannot be run: {why}")
+        rated = bool(getattr(self.protocol, "rates", ()))
+        if not isinstance(target, Named) and (why := target.no_call(rated)) is not None:
+            raise ValueError(why)
         if isinstance(target, Command) and not target.takes_seed and len(seeds := self._protocol(target).seeds) > 1:
             asked = ", ".join(map(str, seeds))
             raise ValueError(f"the command has no {{seed}}: seeds {asked} would repeat one run; add {{seed}} to it")

@@ -160,6 +160,15 @@ def beta_of(row: Row) -> str:
     return "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
 
 
+def have_ended(runs: int) -> str:
+    """How many runs have ended, in words.
+
+    >>> have_ended(1), have_ended(0)
+    ('1 run has ended', '0 runs have ended')
+    """
+    return f"{runs:,} run{' has' if runs == 1 else 's have'} ended"
+
+
 def run_in_words(row: Row) -> str:
     """A run in one line, which does nothing to a terminal."""
     loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"

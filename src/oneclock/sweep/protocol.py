@@ -125,7 +125,9 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
     known = KINDS[kind].__dataclass_fields__
     foreign = [name for name in values if name not in known]
     if foreign:
-        raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(known)}")
+        able = [name for name, one in KINDS.items() if {*foreign} <= {*one.__dataclass_fields__}]
+        way = f"; use --protocol {' or '.join(able)}" if able else ""
+        raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(known)}{way}")
     if "arms" in values:
         values["arms"] = tuple((rule.checked_beta(one), rule.checked_beta(two)) for one, two in values["arms"])
     for name in {"betas", "seeds", "rates"} & set(values):

@@ -47,8 +47,6 @@ def line(command: str, places: Mapping[str, str]) -> tuple[str, dict[str, str]]:
 
 
 def _value(match: re.Match[str], places: Mapping[str, str]) -> str:
-    if match[1] == "lr" and "lr" not in places:
-        raise ValueError("the command has a place for {lr}, and no rates are swept; give them (--rates)")
     if match[1] not in places:
         raise ValueError(f"{match[0]} has no value for an untied pair of betas; use {{beta1}} and {{beta2}}")
     return places[match[1]]

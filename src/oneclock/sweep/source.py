@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -40,6 +41,51 @@ def takes_float(reference: str) -> bool:
         if isinstance(node, ast.FunctionDef) and node.name == function and node.args.args:
             return ast.unparse(node.args.args[0].annotation or ast.Constant(None)) in ("float", "'float'")
     return False
+
+
+def signature(reference: str) -> inspect.Signature | None:
+    """What the function takes; read, not run. None where its file does not tell: decorated, imported, bound twice.
+
+    >>> str(signature(f"{__file__}:check"))
+    '(reference)'
+    """
+    file, function = source_of(reference) if ":" in reference else None, reference.rpartition(":")[2]
+    if file is None or not file.is_file():
+        return None
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    bound = [node for node in ast.walk(tree) if function in _bound(node)]
+    if len(bound) != 1 or bound[0] not in tree.body:
+        return None
+    (node,) = bound
+    return _signature(node.args) if isinstance(node, ast.FunctionDef) and not node.decorator_list else None
+
+
+def _bound(node: ast.AST) -> tuple[str | None, ...]:
+    """The names that a piece of code gives a value."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return (node.name,)
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name,)
+    return (node.id,) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else ()
+
+
+def _signature(taken: ast.arguments) -> inspect.Signature:
+    kinds, none = inspect.Parameter, inspect.Parameter.empty
+    first, plain = len(taken.posonlyargs), [*taken.posonlyargs, *taken.args]
+    needed = len(plain) - len(taken.defaults)
+    found = [
+        kinds(
+            one.arg,
+            kinds.POSITIONAL_ONLY if place < first else kinds.POSITIONAL_OR_KEYWORD,
+            default=none if place < needed else ...,
+        )
+        for place, one in enumerate(plain)
+    ]
+    found += [kinds(taken.vararg.arg, kinds.VAR_POSITIONAL)] if taken.vararg else []
+    for one, default in zip(taken.kwonlyargs, taken.kw_defaults, strict=True):
+        found.append(kinds(one.arg, kinds.KEYWORD_ONLY, default=none if default is None else ...))
+    found += [kinds(taken.kwarg.arg, kinds.VAR_KEYWORD)] if taken.kwarg else []
+    return inspect.Signature(found)
 
 
 def load(reference: str) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +13,7 @@ from oneclock.study.claims import holder
 from oneclock.study.folder import Row
 from oneclock.study.sharing import workers
 from oneclock.sweep.plan import Plan
-from oneclock.sweep.progress import run_in_words, span, time_left
+from oneclock.sweep.progress import have_ended, run_in_words, span, time_left
 from oneclock.sweep.slurm import in_queue
 
 
@@ -22,13 +23,14 @@ def status(plan: Plan) -> dict[str, Any]:
     rows = plan.rows()
     targets: dict[str, dict[str, Any]] = {}
     for target in plan.targets:
-        step, best = plan.step(target), plan.study.best(target.name)
+        step, best, losses = plan.step(target), plan.study.best(target.name), plan.losses(target)
+        lost = losses and all(math.isnan(loss) or isinstance(cell.beta, tuple) for cell, loss in losses.items())
         targets[target.name] = {
             "best_beta": best.beta,
             "best_interval": None if best.interval is None else asdict(best.interval),
             "tied_with": list(best.tied_with),
-            "best_word": best.word,
-            "ended": len(plan.losses(target)),
+            "best_word": "no run with one beta has left a loss" if lost else best.word,
+            "ended": len(losses),
             "left_at_most": step.at_most,
             "done": step.reason,
         }
@@ -105,7 +107,7 @@ def show(found: dict[str, Any]) -> None:
         console.print("\n".join(told))
     for name, target in found["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
-        console.print(printable(f"{name}: {target['ended']} runs have ended; {state}; {best_in_words(target)}"))
+        console.print(printable(f"{name}: {have_ended(target['ended'])}; {state}; {best_in_words(target)}"))
     for job in found["jobs"] or ():
         console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
     left = "" if found["seconds_left"] is None else f", about {span(found['seconds_left'])} left"

@@ -24,7 +24,7 @@ Target = Named | Function | Command
 
 def target_from(
     target: str | Callable[..., Any] | None,
-    budget: int | None,
+    budget: float | None,
     command: str | None = None,
     log: str = "{folder}",
     name: str | None = None,
@@ -41,14 +41,13 @@ def target_from(
         raise ValueError("give one target: an experiment, a function (file.py:train), or --command")
     if processes < 1:
         raise ValueError(f"processes must be at least 1, got {processes}")
+    budget = None if budget is None else _whole(budget)
     if isinstance(target, str) and target.endswith(".py"):
         raise ValueError(f"{target} is a file; name its function too: {target}:FUNCTION, or run it with --command")
     if isinstance(target, str) and ":" not in target:
         return replace(_experiment(target, budget, settings), processes=processes)
     if budget is None:
         raise ValueError("give the budget of a run in steps (--budget): a function or a command does not say it")
-    if budget < 1:
-        raise ValueError(f"the budget must be at least one step, got {budget}")
     if settings:
         raise ValueError("settings (--set) belong to an experiment of oneclock; a function or a command has its own")
     if command is not None:
@@ -85,6 +84,12 @@ def afresh(target: Target) -> Target:
             raise ValueError(f"{target.reference} was given in Python; go on with the script that swept it")
         return replace(_function(target.reference, target.budget, target.name), processes=target.processes)
     return target
+
+
+def _whole(budget: float) -> int:
+    if not (budget >= 1 and float(budget).is_integer()):
+        raise ValueError(f"the budget must be a whole number of steps, at least one, got {budget:g}")
+    return int(budget)
 
 
 def _function(target: str | Callable[..., Any], budget: int, name: str | None) -> Function:
