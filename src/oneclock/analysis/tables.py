@@ -166,9 +166,9 @@ def baselines(analysis: Analysis) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for experiment in analysis.experiments:
         for arm in experiment.arms:
-            bounds = (arm.interval.lower, arm.interval.upper) if arm.interval else (None, None)
-            rows.append((experiment.name, arm.name, arm.seeds, arm.loss, arm.gap, *bounds))
-    return Table(
+            rows.append((experiment.name, arm.name, arm.seeds, arm.loss, arm.gap, *_bounds(arm.interval)))
+    rates = [arm.rate for experiment in analysis.experiments for arm in experiment.arms]
+    table = Table(
         name="baselines",
         title="Untied baselines",
         columns=(
@@ -182,6 +182,33 @@ def baselines(analysis: Analysis) -> Table:
         ),
         rows=tuple(rows),
     )
+    return _with_column(table, 2, Column("lr", form="g"), rates)
+
+
+def best_pairs(analysis: Analysis) -> Table:
+    """The best pair of beta and learning rate, measured and by a fitted bowl; no rows where one rate was swept."""
+    rows: list[tuple[Cell, ...]] = []
+    for result in analysis.experiments:
+        if (surface := result.surface) is not None:
+            beta, rate = map(_bounds, (surface.beta_interval, surface.rate_interval))
+            rows.append((result.name, result.best_beta, result.best_rate, surface.beta, *beta, surface.rate, *rate))
+    betas = (Column(title, "Fitted beta", ".4f") for title in ("best", "from", "to"))
+    rates = (Column(title, "Fitted lr", ".3g") for title in ("best", "from", "to"))
+    measured = (Column("beta", "Measured", "g"), Column("lr", "Measured", "g"))
+    columns = (Column("Experiment"), *measured, *betas, *rates)
+    return Table("best-pairs", "The best pair of beta and learning rate", columns, tuple(rows))
+
+
+def _with_column(table: Table, at: int, column: Column, values: Sequence[float | None]) -> Table:
+    """The table with one more column at this place; itself where there is no value."""
+    if all(value is None for value in values):
+        return table
+    rows = tuple((*row[:at], value, *row[at:]) for row, value in zip(table.rows, values, strict=True))
+    return replace(table, columns=(*table.columns[:at], column, *table.columns[at:]), rows=rows)
+
+
+def _bounds(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.lower, interval.upper)
 
 
 def series(analysis: Analysis) -> Table:
@@ -190,10 +217,7 @@ def series(analysis: Analysis) -> Table:
     lines: list[int] = []
     for one in analysis.series:
         for point in one.points:
-            beta, refreshes = (
-                (None, None) if interval is None else (interval.lower, interval.upper)
-                for interval in (point.beta_interval, point.refreshes_interval)
-            )
+            beta, refreshes = map(_bounds, (point.beta_interval, point.refreshes_interval))
             inside = "yes" if point.bracketed else "no"
             rows.append((one.name, point.budget, point.horizon, point.beta, *beta, point.refreshes, *refreshes, inside))
         lines.append(len(rows) - 1)
@@ -240,6 +264,7 @@ FIVE: tuple[Callable[[Analysis], Table], ...] = (
 EVERY: tuple[Callable[[Analysis], Table], ...] = (
     *FIVE,
     horizons,
+    best_pairs,
     baselines,
     rules_side_by_side,
     train_robustness,
