@@ -142,7 +142,8 @@ class ExperimentResult:
     `gaps` holds one point per swept beta, ascending. `selected_beta` is None where the rule has no beta (T <= R0);
     `surface` is L over beta and rate where several rates were swept; all else then has each beta at its own best rate.
     `rules` are what the recommendation, the paper's rule and those given would have cost. `rule_beta` is the selecting
-    rule's value before projection. `stable_from` and `stable_to` bound the horizons with the same selection (None: open). `missing` says in words what is not there.
+    rule's value before projection. `stable_from` and `stable_to` bound the horizons with the same selection
+    (None: open). `missing` says in words what is not there.
     """
 
     name: str

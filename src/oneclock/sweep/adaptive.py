@@ -52,7 +52,7 @@ class Adaptive:
         betas, seed = sorted(self.betas), self.seeds[0]
         first = {beta: losses[Cell(beta, seed)] for beta in betas if Cell(beta, seed) in losses}
         start = self.start(budget)
-        around = sorted(_neighbours(betas, start), key=lambda beta: (beta != start, beta))
+        around: Sequence[float] = sorted(_neighbours(betas, start), key=lambda beta: (beta != start, beta))
         if all(beta in first for beta in around):  # only then is there a slope to follow, however the runs came in
             if not any(map(math.isfinite, first.values())):
                 return [], f"none of {len(first)} betas around the rule's choice ended with a finite loss"
