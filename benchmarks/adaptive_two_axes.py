@@ -83,13 +83,10 @@ def simulate(noise: float, repeats: int) -> dict[str, tuple[list[float], list[in
         bowl = drawn(dice)
         budget = round(1000 / (1 - GRID[max(3, min(10, round(bowl.beta) + dice.randint(-3, 3)))]))
         floor = min(bowl.gap(Cell(beta, 1, rate)) for beta in GRID for rate in RATES)
-        told: dict[Cell, float] = {}
 
-        def loss(cell: Cell, told: dict = told, dice: random.Random = dice, bowl: Bowl = bowl) -> float:
+        def loss(cell: Cell, repeat: int = repeat, bowl: Bowl = bowl) -> float:
             cell = cell if cell.rate is not None else Cell(cell.beta, cell.seed, 1.0)
-            if cell not in told:
-                told[cell] = bowl.gap(cell) + dice.gauss(0, noise)
-            return told[cell]
+            return bowl.gap(cell) + random.Random(f"{repeat} {noise} {cell}").gauss(0, noise)  # in whatever order asked
 
         for name, protocol in PROTOCOLS.items():
             gap, runs = _ended(protocol, budget, loss, bowl)

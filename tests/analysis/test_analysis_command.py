@@ -1,11 +1,14 @@
 """`oneclock analyse`: what it prints, as JSON and for people."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
 
+from oneclock.analysis import analyse
 from oneclock.cli import main
+from oneclock.rule import Power
 
 
 def run(arguments, capsys):
@@ -74,3 +77,75 @@ def test_a_bad_table_is_one_line_and_code_2(tmp_path, capsys):
     code, out = run(["analyse", str(tmp_path / "t.csv")], capsys)
     assert (code, out.out) == (2, "")
     assert out.err == "oneclock: t.csv, row 1 has a beta outside [0, 1) (2)\n"
+
+
+def brief(path, capsys, *options):
+    """What the brief form prints of a table, on one line."""
+    code, out = run(["analyse", str(path), *options], capsys)
+    assert not code
+    return " ".join(out.out.split())
+
+
+def test_the_brief_says_what_each_given_rule_costs_in_one_experiment(tmp_path, make_sweeps, capsys):
+    table = tmp_path / "one.csv"
+    pd.DataFrame(make_sweeps(horizons=(20_000,), heldout=0)).to_csv(table, index=False)
+    text = brief(table, capsys, "--rule", "power:0.02,1", "--rule", "fixed:0.9", "--refreshes", "300")
+    assert "Refresh R0=300 for 20,000 steps: 0.985, measured at 0.98222, " in text
+    assert "Power alpha=1 c=0.02 for 20,000 steps: 0.99, " in text
+    assert "Fixed beta=0.9 for 20,000 steps: 0.9, " in text
+    assert "Fixed" not in brief(table, capsys)
+
+
+def test_the_brief_says_the_mean_and_the_largest_gap_of_a_rule_over_several(tmp_path, sweep_columns, capsys):
+    pd.DataFrame(sweep_columns).to_csv(tmp_path / "t.csv", index=False)
+    text = brief(tmp_path / "t.csv", capsys, "--rule", "power:0.0443,0.625")
+    (told,) = re.findall(r"Power alpha=0.625 c=0.0443: mean gap (.*?), largest (.*?), .*? over 3 experiments", text)
+    analysis = analyse(tmp_path / "t.csv", rules=[Power(0.0443, 0.625)])
+    (row,) = analysis.summary.rules
+    assert [figure.split()[0] for figure in told] == [
+        f"{100 * row.all.mean.value:.3f}",
+        f"{100 * row.all.max.value:.3f}",
+    ]
+
+
+def test_a_rule_without_a_beta_somewhere_is_said_to_have_none(tmp_path, sweep_columns, capsys):
+    pd.DataFrame(sweep_columns).to_csv(tmp_path / "t.csv", index=False)
+    text = brief(tmp_path / "t.csv", capsys, "--rule", "refresh:15000", "--rule", "refresh:900000")
+    assert "Refresh R0=15000 has no beta, or none that was swept, in 1 experiment." in text
+    assert "Refresh R0=900000 has no beta, or none that was swept, in 3 experiments." in text
+
+
+def test_a_fixed_beta_that_was_not_swept_is_refused(tmp_path, sweep_columns, capsys):
+    pd.DataFrame(sweep_columns).to_csv(tmp_path / "t.csv", index=False)
+    code, out = run(["analyse", str(tmp_path / "t.csv"), "--rule", "fixed:0.91"], capsys)
+    assert code == 2
+    (line,) = out.err.splitlines()
+    assert "no experiment was swept at beta 0.91" in line
+    assert "0.9," in line
+
+
+def test_the_help_names_every_form_of_a_rule(capsys):
+    _, out = run(["analyse", "--help"], capsys)
+    words = " ".join(re.sub("[^\\w:,.]", " ", out.out).split())
+    assert all(form in words for form in ("recommended, paper, refresh:R0", "power:C,ALPHA", "bent:KNEE", "fixed:BETA"))
+
+
+def test_nothing_is_said_of_a_rules_beta_by_one_that_lies_far_away(tmp_path, make_sweeps, capsys):
+    table = tmp_path / "two.csv"
+    pd.DataFrame(make_sweeps(horizons=(2_000,), heldout=0, betas=(0.82217, 0.9))).to_csv(table, index=False)
+    text = brief(table, capsys)
+    assert "The paper's rule for 2,000 steps: 0.5, not measured (the nearest beta swept is 0.82217)." in text
+    assert "0.8333, measured at 0.82217, " in text
+    pd.DataFrame(make_sweeps(horizons=(2_000,), heldout=0, betas=(0.82217,))).to_csv(table, index=False)
+    assert "0.8333, measured at 0.82217, with nothing to compare it with." in brief(table, capsys)
+
+
+def test_a_gap_measured_far_away_is_a_dash_among_several(tmp_path, make_sweeps, capsys):
+    made = make_sweeps(horizons=(2_000, 12_000), heldout=0, betas=(0.82217, 0.9))
+    pd.DataFrame(made).to_csv(tmp_path / "t.csv", index=False)
+    code, out = run(["analyse", str(tmp_path / "t.csv")], capsys)
+    assert not code
+    _, short, long = out.out.splitlines()[:3]
+    assert short.split()[-1] == "-"
+    assert long.split()[-1] != "-"
+    assert "-: no beta near theirs was" in " ".join(out.out.split())

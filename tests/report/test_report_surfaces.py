@@ -2,15 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from oneclock.analysis import analyse, read
 from oneclock.analysis.axes import Surface
-from oneclock.report import plot
+from oneclock.analysis.axis_tables import best_pairs
+from oneclock.report import plot, words
+from oneclock.report.brief import in_words
 from oneclock.report.explorer import chart_data
+from oneclock.report.folder import write_report
 from oneclock.report.surfaces import surface_figures
 
 BETAS = (0.68377, 0.82217, 0.9, 0.94377, 0.96838)
@@ -50,6 +55,41 @@ def test_the_profile_holds_each_beta_at_its_best_rate(analysis):
     assert len(valley.x) == len(BETAS)
     assert all("rate 1:" in text for text in valley.texts)
     assert min(valley.y) == valley.y[BETAS.index(0.9)]
+
+
+def test_the_answer_names_the_pair_and_what_to_paste_has_its_rate(analysis):
+    first, fitted, *_, last = words.answer(analysis.experiments[0])
+    assert first.startswith("Best pair measured: beta 0.9, lr 1 (95 % interval of beta 0.9 to 0.9; ")
+    assert fitted.startswith("A bowl through the losses around the lowest pair is lowest at beta 0.9 (95 % interval")
+    assert "lr 1 (95 % interval" in fitted
+    assert last == "Next: BalancedAdamW(model.parameters(), lr=1, beta=0.9)"
+    lines = in_words(analysis).splitlines()
+    assert lines[-len(BETAS) - 1].split()[:3] == ["beta", "lr", "memory"]
+    assert [line.split()[:2] for line in lines[-len(BETAS) :]] == [[f"{beta:g}", "1"] for beta in BETAS]
+    table = best_pairs(analysis)
+    assert [table.shown(0, column) for column in (1, 2, 3, 6)] == ["0.9", "1", "0.9000", "1"]
+    assert not best_pairs(one_rate(analysis)).rows
+
+
+def one_rate(analysis):
+    return replace(analysis, experiments=(replace(analysis.experiments[0], surface=None),))
+
+
+def test_a_best_rate_at_the_end_asks_for_more_rates_before_it_is_relied_on():
+    rated: dict[str, Sequence[Any]] = {"beta": [0.5, 0.9, 0.99] * 2, "rate": [1.0] * 3 + [2.0] * 3}
+    columns = rated | {"experiment": "aaaaaa", "budget": [4000] * 6, "min_val_loss": [3, 2, 3, 2, 1, 2]}
+    answer = words.answer(analyse(read(columns), draws=10, repeats=2).experiments[0])
+    assert "2 is the largest rate swept, and the best may lie beyond it" in answer[0]
+    assert answer[-1] == "Next: sweep beyond that end with --extend --rates .., before you rely on it."
+
+
+def test_the_data_of_the_report_can_be_read_again_with_their_rates(tmp_path: Path):
+    rated: dict[str, Sequence[Any]] = {"beta": [0.5, 0.9] * 2, "rate": [1.0, 1.0, 2.0, 2.0], "seed": [1] * 4}
+    columns = rated | {"experiment": "aaaa", "budget": [4000] * 4, "min_val_loss": [3, 2, 2, 1]}
+    pd.DataFrame({name: list(values) for name, values in columns.items()}).to_csv(tmp_path / "t.csv", index=False)
+    write_report(tmp_path / "t.csv", tmp_path / "r")
+    (again,) = read(tmp_path / "r" / "data" / "runs.csv").sweeps
+    assert again.tied == read(tmp_path / "t.csv").sweeps[0].tied
 
 
 def test_both_renderers_draw_it(analysis, tmp_path: Path):

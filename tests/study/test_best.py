@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from oneclock.analysis import analyse, as_json, read
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
-from oneclock.study.best import Interval, at_best_rates, best_beta, best_of_sweep
+from oneclock.study.best import Interval, at_best_rates, best_beta, best_of_sweep, best_pair
 from oneclock.study.folder import Study
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
 from oneclock.sweep import Plan
 from oneclock.sweep.functions import Function
 from oneclock.sweep.protocol import Grid
-from oneclock.sweep.status import status
+from oneclock.sweep.status import best_in_words, status
 
 COMMITTED = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
 BETAS = (0.5, 0.82217, 0.9, 0.94377, 0.99)
@@ -219,9 +219,42 @@ def test_each_beta_is_compared_at_its_own_best_rate(tmp_path):
     (sweep,) = read(path).sweeps
     assert {trial.rate for trial in sweep.tied} == {0.5, 1.0, 2.0}
     assert {trial.rate for trial in at_best_rates(sweep).tied} == {0.5}
-    assert best_of_sweep(sweep) == best_beta((b, s, loss) for (b, s), loss in losses.items())
+    found, alone = best_of_sweep(sweep), best_beta((b, s, loss) for (b, s), loss in losses.items())
+    assert (found.beta, found.interval, found.tied_with) == (alone.beta, alone.interval, alone.tied_with)
+    assert (found.rate, alone.rate) == (0.5, None)
+    assert found.word == f"0.5 is the smallest rate swept, and the best may lie below it; {alone.word}"
     assert best_by_study(path) == best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2)))
     assert isinstance(Study.open(path).best().interval, Interval)
+
+
+def test_every_door_names_the_learning_rate_of_the_best_beta(tmp_path):
+    path = write(tmp_path / "s", paper_like(valley), rates={5e-4: 0.2, 1e-3: 0.0, 2e-3: 0.1})
+    study, analysis = Study.open(path), analyse(read(path), draws=10, repeats=2)
+    found, (result,) = status(Plan.read(path))["targets"]["mine"], analysis.experiments
+    assert study.best() == best_of_sweep(read(path).sweeps[0])
+    assert study.best().rate == found["best_rate"] == result.best_rate == 1e-3
+    assert best_in_words(found).startswith("best pair beta 0.9, lr 0.001 (beta 0.9 to 0.9; ")
+    assert "0.9, lr 0.001" in study._repr_html_()
+    assert {point.rate for point in result.gaps} == {1e-3}
+
+
+def test_the_rate_of_an_experiment_is_its_learning_rate_and_not_the_factor(tmp_path):
+    for factor in (0.5, 1.0, 2.0):
+        for beta in (0.5, 0.9, 0.99):
+            spec = {"optimizer": {"lr": 0.003 * factor}}
+            identity = Identity("digits", beta, 1, 10, spec=spec, rate=factor)
+            run = Run.start(tmp_path / "runs" / identity.folder, identity)
+            run.log(10, val_loss=1 + abs(beta - 0.9) + abs(factor - 1.0))
+            run.finish("finished", seconds=1.0)
+    study = Study(tmp_path)
+    assert (study.best().beta, study.best().rate) == (0.9, 0.003)
+    assert study.best() == best_of_sweep(read(tmp_path).sweeps[0])
+
+
+def test_one_rate_is_no_answer_about_rates():
+    assert best_pair((beta, 1e-3, 1, loss) for beta, loss in ((0.5, 2.0), (0.9, 1.0), (0.99, 3.0))).rate is None
+    left_alone = [(0.5, None, 1, 2.0), (0.9, None, 1, 1.0), (0.99, None, 1, 3.0), (0.9, 1e-3, 1, 1.5)]
+    assert best_pair(left_alone).rate is None
 
 
 def test_a_record_in_another_runs_folder_counts_as_what_it_says(tmp_path):

@@ -89,6 +89,15 @@ def test_adaptive_climbs_to_the_best_and_stops_once_it_is_clear():
     assert "would not change" in reason
 
 
+@pytest.mark.parametrize("rates", [(), (2.5e-4, 1e-3, 4e-3)])
+def test_adaptive_begins_with_the_beta_that_is_recommended(rates):
+    first = next_step(Adaptive(rates=rates), {}, budget=4000).runs[0]
+    assert first.beta == rule.nearest_beta(rule.beta_for(4000)) == 0.82217
+    assert first.rate == (1e-3 if rates else None)
+    losses, _ = played(Adaptive(rates=rates, max_runs=1), bowl, budget=4000)
+    assert [*losses] == [first]
+
+
 def test_adaptive_climbs_from_afar():
     losses, _ = played(Adaptive(max_runs=20), bowl, budget=1_000_000)
     assert best(losses) == rule.GRID[5]

@@ -6,9 +6,11 @@ import pytest
 
 from oneclock import open_study
 from oneclock.cli import main
+from oneclock.study.folder import Row
 from oneclock.study.identity import Identity
 from oneclock.study.records import Run
 from oneclock.sweep import Plan
+from oneclock.sweep.live import table
 from oneclock.sweep.protocol import Paper
 from oneclock.sweep.targets import target_from
 
@@ -24,6 +26,14 @@ def write_study(name=f"x{ESCAPES}"):
         run = Run.start(Path("study") / "runs" / identity.folder, identity)
         run.log(100, val_loss=1 + beta)
         run.finish(status, seconds=1.0, reason=ESCAPES if status == "failed" else None)
+
+
+def test_the_table_of_runs_has_a_rate_only_where_rates_were_swept():
+    runs = [Row("mine", 0.9, 1, "finished", 10, 10, rate=rate) for rate in (1e-3, None)]
+    heads = [[column.header for column in table(rows).columns] for rows in (runs, runs[1:])]
+    assert heads[0][:4] == ["run", "beta", "rate", "seed"]
+    assert heads[1] == [head for head in heads[0] if head != "rate"]
+    assert [*table(runs).columns[2].cells] == ["0.001", ""]
 
 
 def test_in_a_notebook_a_study_shows_what_ended_and_its_best_beta(tmp_path, monkeypatch):

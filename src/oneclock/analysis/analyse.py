@@ -21,7 +21,6 @@ from oneclock.analysis.introduction import introduction_of
 from oneclock.analysis.outcome import experiment_results
 from oneclock.analysis.series import series_of
 from oneclock.analysis.sources import read
-from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import Analysis, Calibration, Horizons, Robustness, RuleRow, Stability, Summary
 from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.study.best import at_best_rates
@@ -60,7 +59,7 @@ def analyse(
         all of them calibration, robustness and rules side by side.
 
     Raises:
-        ValueError: Where the source cannot be read, or holds nothing to analyse.
+        ValueError: Where the source cannot be read, holds nothing to analyse, or was not swept at a given fixed beta.
 
     >>> table = {"experiment": "aaabbb", "budget": [10_000] * 6, "beta": [0, 0.9, 0.99] * 2,
     ...          "min_val_loss": [3, 1, 2, 3, 2, 4]}
@@ -73,10 +72,11 @@ def analyse(
     horizons = [horizons_of(sweep) for sweep in sweeps]
     ground = ground_of(sweeps, horizons, draws, seed)
     rule = Refresh(refreshes)
+    for one in (*rules, *([] if fixed is None else [Fixed(fixed)])):
+        _refuse_unswept(one, ground)
     names, splits = [sweep.name for sweep in sweeps], [sweep.split for sweep in sweeps]
     intervals = stress.stability(ground, rule, names, splits)
-    surfaces = [surface_of(sweep, seed=seed) for sweep in study.sweeps]
-    experiments = experiment_results(sweeps, horizons, surfaces, ground, rule, intervals, seed)
+    experiments = experiment_results(study.sweeps, sweeps, horizons, ground, rule, rules, intervals, seed)
     robustness = Robustness(
         stability=intervals,
         mean_width=stress.mean_width(intervals),
@@ -113,10 +113,18 @@ def _summary(
 ) -> Summary:
     """The refresh rule beside a fixed beta, and every given rule against the others."""
     beside = ground.row(best_fixed(ground, "mean"), chosen_by="mean") if fixed is None else ground.row(Fixed(fixed))
-    pairs = combinations([ground.row(one) for one in (rule, *rules)], 2)
+    own = tuple(ground.row(one) for one in rules)
+    pairs = combinations([ground.row(rule), *own], 2)
     given = tuple(found for first, second in pairs for found in compare(ground, second, first, "all"))
-    summary = Summary(rule.refreshes, ground.row(rule), beside, given, ())
+    summary = Summary(rule.refreshes, ground.row(rule), beside, own, given, ())
     return dataclasses.replace(summary, verdict=tuple(verdict.summary_verdict(summary, intervals)))
+
+
+def _refuse_unswept(rule: Rule, ground: Ground) -> None:
+    """ValueError for a fixed beta that no experiment was swept at: it is never taken for another one."""
+    if isinstance(rule, Fixed) and rule.beta not in (known := swept(ground)):
+        few = ", ".join(f"{beta:g}" for beta in sorted(known, key=lambda beta: abs(beta - rule.beta))[:5])
+        raise ValueError(f"no experiment was swept at beta {rule.beta:g}; give a fixed beta that was (nearest: {few})")
 
 
 def ground_of(sweeps: Sequence[Sweep], horizons: Sequence[Horizons], draws: int = DRAWS, seed: int = 0) -> Ground:

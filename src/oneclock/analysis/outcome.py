@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from oneclock.analysis.arena import Ground
-from oneclock.analysis.axes import Surface
 from oneclock.analysis.bootstrap import arm_interval, gap_intervals, noise_floors
 from oneclock.analysis.horizons import budget_of
-from oneclock.analysis.picks import rule_betas
+from oneclock.analysis.picks import is_near, picks, rule_betas
+from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import (
     ArmPoint,
     BetaPoint,
@@ -24,31 +24,33 @@ from oneclock.analysis.values import (
     TimeToTarget,
 )
 from oneclock.horizon import early_stop
-from oneclock.rule import RECOMMENDED, Refresh, Rule, nearest_beta
+from oneclock.rule import RECOMMENDED, Refresh, Rule
 from oneclock.study.best import Interval, best_of_sweep
 from oneclock.study.losses import TARGET, error_bars, losses_of, relative_gaps, time_to_target
 from oneclock.study.sweeps import Sweep, Trial
 
 
 def experiment_results(
+    swept: Sequence[Sweep],
     sweeps: Sequence[Sweep],
     horizons: Sequence[Horizons],
-    surfaces: Sequence[Surface | None],
     ground: Ground,
     rule: Refresh,
+    given: Sequence[Rule],
     stability: Sequence[Stability],
     seed: int,
 ) -> tuple[ExperimentResult, ...]:
-    """Every experiment's result, in the order of the sweeps."""
+    """Every experiment's result, in the order of the sweeps: `swept` with all rates, `sweeps` at each beta's best."""
     intervals = gap_intervals(ground.losses, ground.resamples)
     floors, _ = noise_floors(ground.losses, ground.resamples)
     betas = rule_betas(rule, ground.horizons)
     stable = {row.experiment: row for row in stability}
     rng = np.random.default_rng(seed)
+    beside = _beside(rule, given)
     results = []
-    for row, (sweep, horizon) in enumerate(zip(sweeps, horizons, strict=True)):
-        points = _points(sweep, row, ground, intervals[row])
-        oracle, best = points[int(ground.losses.oracle[row])], best_of_sweep(sweep)
+    for row, (whole, sweep, horizon) in enumerate(zip(swept, sweeps, horizons, strict=True)):
+        points = _points(sweep, row, ground, intervals[row], whole.has_rates)
+        oracle, best = points[int(ground.losses.oracle[row])], best_of_sweep(whole)
         chosen = stable.get(sweep.name)
         none = () if chosen else (f"{sweep.name}: {rule.name} has no beta for a horizon of {horizon.used:g} steps",)
         results.append(
@@ -62,8 +64,9 @@ def experiment_results(
                 best_interval=best.interval,
                 tied_with=best.tied_with,
                 best_word=best.word,
-                surface=surfaces[row],
-                rules=tuple(_cost(name, one, horizon.used, points) for name, one in _BESIDE.items()),
+                best_rate=best.rate,
+                surface=surface_of(whole, seed=seed),
+                rules=tuple(_cost(name, one, horizon.used, points) for name, one in beside),
                 oracle_beta=oracle.beta,
                 oracle_loss=oracle.loss,
                 rule_beta=float(betas[row]) if chosen else None,
@@ -73,26 +76,31 @@ def experiment_results(
                 stable_to=chosen.upper if chosen else None,
                 noise_floor=floors[row],
                 gaps=points,
-                arms=tuple(_arms(sweep, row, ground, rng)),
+                arms=tuple(_arms(sweep, row, ground, rng, whole.has_rates)),
                 missing=(*sweep.missing, *none),
             )
         )
     return tuple(results)
 
 
-_BESIDE: dict[str, Rule] = {"recommended": RECOMMENDED, "paper": Refresh()}
+def _beside(rule: Refresh, given: Sequence[Rule]) -> list[tuple[str, Rule]]:
+    """The recommendation and the paper's rule by these names, then what a person asked for by its own."""
+    usual: list[tuple[str, Rule]] = [("recommended", RECOMMENDED), ("paper", Refresh())]
+    return usual + [(one.name, one) for one in (rule, *given) if one not in (RECOMMENDED, Refresh())]
 
 
 def _cost(name: str, rule: Rule, horizon: float, points: Sequence[BetaPoint]) -> RuleCost:
     (beta,) = rule_betas(rule, [horizon]).tolist()
-    if math.isnan(beta):
-        return RuleCost(name, None, None, None, None)
-    nearest = nearest_beta(beta, [point.beta for point in points])
-    point = next(point for point in points if point.beta == nearest)
-    return RuleCost(name, beta, nearest, point.gap, point.interval)
+    (place,) = picks(rule, [horizon], np.array([[point.beta for point in points]]))
+    if place < 0:
+        return RuleCost(name, None if math.isnan(beta) else beta, None, None, None, False)
+    point = points[place]
+    return RuleCost(name, beta, point.beta, point.gap, point.interval, is_near(beta, point.beta))
 
 
-def _points(sweep: Sweep, row: int, ground: Ground, intervals: Sequence[Interval | None]) -> tuple[BetaPoint, ...]:
+def _points(
+    sweep: Sweep, row: int, ground: Ground, intervals: Sequence[Interval | None], has_rates: bool
+) -> tuple[BetaPoint, ...]:
     losses = ground.losses
     gaps, oracle = losses.gaps[row], int(losses.oracle[row])
     train = losses_of([sweep], "min_train_loss").loss[0]
@@ -118,12 +126,13 @@ def _points(sweep: Sweep, row: int, ground: Ground, intervals: Sequence[Interval
                 train_gap=_finite(train_gaps[place]),
                 target=_target(times[beta], base),
                 runs=tuple(_run(trial, budget_of(sweep)) for trial in trials),
+                rate=trials[0].rate if has_rates else None,
             )
         )
     return tuple(points)
 
 
-def _arms(sweep: Sweep, row: int, ground: Ground, rng: np.random.Generator) -> Iterator[ArmPoint]:
+def _arms(sweep: Sweep, row: int, ground: Ground, rng: np.random.Generator, has_rates: bool) -> Iterator[ArmPoint]:
     """The untied baselines, each with its gap to the best tied beta."""
     best = float(np.nanmin(ground.losses.loss[row]))
     pairs = sorted({(trial.beta, trial.beta2) for trial in sweep.untied if trial.beta2 is not None})
@@ -140,6 +149,7 @@ def _arms(sweep: Sweep, row: int, ground: Ground, rng: np.random.Generator) -> I
             loss=loss,
             seeds=len(minima),
             runs=tuple(_run(trial, budget_of(sweep)) for trial in trials),
+            rate=trials[0].rate if has_rates else None,
         )
 
 

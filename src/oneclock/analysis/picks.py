@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from oneclock.rule import Fixed, Rule
+from oneclock.rule import GRID, Fixed, Rule
 
 
 def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
@@ -68,6 +69,19 @@ def picks(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.ndarra
         same = grids == betas[:, None]
         return np.where(same.any(axis=1), same.argmax(axis=1), -1)
     return np.where(np.isnan(betas), -1, project(np.nan_to_num(betas), grids))
+
+
+_STEP = max(math.log10((1 - low) / (1 - high)) for low, high in pairwise(GRID))
+"""A step of the paper's grid in log10(1 - beta): a quarter, and its widest where betas are rounded."""
+
+
+def is_near(beta: float, swept: float) -> bool:
+    """Whether a swept beta says something of a rule's: it lies within a step of the paper's grid.
+
+    >>> is_near(0.95, 0.94377), is_near(0.5, 0.82217)
+    (True, False)
+    """
+    return abs(math.log10((1 - beta) / (1 - swept))) <= _STEP
 
 
 def at(values: np.ndarray, index: np.ndarray) -> np.ndarray:

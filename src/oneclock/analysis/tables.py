@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from oneclock.analysis.axes import Series
+from oneclock.analysis.axis_tables import best_pairs, bounds, series
 from oneclock.analysis.table import Cell, Column, Table
 from oneclock.analysis.values import Analysis, Risk, RuleRow, TimeRisk
-from oneclock.rule import Power
-from oneclock.study.best import Interval
 
 _FIGURES = ("mean", "max", "cvar")
 _GROUPS = {"development": "Development", "heldout": "Held-out", "all": "All"}
@@ -163,12 +161,9 @@ def horizons(analysis: Analysis) -> Table:
 
 def baselines(analysis: Analysis) -> Table:
     """Untied betas beside the sweep, with their gaps to the best tied beta; no rows where there are none."""
-    rows: list[tuple[Cell, ...]] = []
-    for experiment in analysis.experiments:
-        for arm in experiment.arms:
-            bounds = (arm.interval.lower, arm.interval.upper) if arm.interval else (None, None)
-            rows.append((experiment.name, arm.name, arm.seeds, arm.loss, arm.gap, *bounds))
-    return Table(
+    arms = [(experiment.name, arm) for experiment in analysis.experiments for arm in experiment.arms]
+    rows = [(name, arm.name, arm.seeds, arm.loss, arm.gap, *bounds(arm.interval)) for name, arm in arms]
+    table = Table(
         name="baselines",
         title="Untied baselines",
         columns=(
@@ -182,50 +177,15 @@ def baselines(analysis: Analysis) -> Table:
         ),
         rows=tuple(rows),
     )
+    return _with_column(table, 2, Column("lr", form="g"), [arm.rate for _, arm in arms])
 
 
-def series(analysis: Analysis) -> Table:
-    """The best beta at each budget of a controlled series, with its interval; no rows where there is none."""
-    rows: list[tuple[Cell, ...]] = []
-    lines: list[int] = []
-    for one in analysis.series:
-        for point in one.points:
-            beta, refreshes = (
-                (None, None) if interval is None else (interval.lower, interval.upper)
-                for interval in (point.beta_interval, point.refreshes_interval)
-            )
-            inside = "yes" if point.bracketed else "no"
-            rows.append((one.name, point.budget, point.horizon, point.beta, *beta, point.refreshes, *refreshes, inside))
-        lines.append(len(rows) - 1)
-    return Table(
-        name="series",
-        title="The best beta where only the horizon differs",
-        columns=(
-            Column("Series"),
-            Column("Budget", form=".0f"),
-            Column("T_ES", form=".0f"),
-            Column("best", "beta", ".4f"),
-            Column("from", "beta", ".4f"),
-            Column("to", "beta", ".4f"),
-            Column("best", "Refreshes", ".0f"),
-            Column("from", "Refreshes", ".0f"),
-            Column("to", "Refreshes", ".0f"),
-            Column("Bracketed"),
-        ),
-        rows=tuple(rows),
-        rules_after=tuple(lines[:-1]),
-        notes=tuple(_alpha(one) for one in analysis.series),
-    )
-
-
-def _alpha(one: Series) -> str:
-    def shown(value: float, interval: Interval | None) -> str:
-        return f"{value:.2f}" + (f" ({interval.lower:.2f} to {interval.upper:.2f})" if interval else "")
-
-    useful = "" if one.alpha_useful is None else f", over T_ES {shown(one.alpha_useful, one.alpha_useful_interval)}"
-    flat = "; one beta for all lies in every interval" if one.flat else ""
-    power = f"1 - beta = {one.c:.3g} (T / {Power.t0:,}) ** -alpha"
-    return f"{one.name}: {power} with alpha {shown(one.alpha, one.alpha_interval)}{useful}{flat}"
+def _with_column(table: Table, at: int, column: Column, values: Sequence[float | None]) -> Table:
+    """The table with one more column at this place; itself where there is no value."""
+    if all(value is None for value in values):
+        return table
+    rows = tuple((*row[:at], value, *row[at:]) for row, value in zip(table.rows, values, strict=True))
+    return replace(table, columns=(*table.columns[:at], column, *table.columns[at:]), rows=rows)
 
 
 FIVE: tuple[Callable[[Analysis], Table], ...] = (
@@ -240,6 +200,7 @@ FIVE: tuple[Callable[[Analysis], Table], ...] = (
 EVERY: tuple[Callable[[Analysis], Table], ...] = (
     *FIVE,
     horizons,
+    best_pairs,
     baselines,
     rules_side_by_side,
     train_robustness,

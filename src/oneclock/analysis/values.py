@@ -55,7 +55,10 @@ class TimeToTarget:
 
 @dataclass(frozen=True)
 class BetaPoint:
-    """One beta of a sweep: L(beta), its one-sided root-mean-square error bars (None with one seed), and its gap."""
+    """One beta of a sweep: L(beta), its one-sided root-mean-square error bars (None with one seed), and its gap.
+
+    `rate` is the learning rate that it is best at, and counts with; None where one rate was swept. So it is of arms.
+    """
 
     beta: float
     gap: float
@@ -68,6 +71,7 @@ class BetaPoint:
     train_gap: float | None
     target: TimeToTarget | None
     runs: tuple[SeedRun, ...]
+    rate: float | None
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class ArmPoint:
     loss: float
     seeds: int
     runs: tuple[SeedRun, ...]
+    rate: float | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,9 @@ class NoiseFloor:
 class RuleCost:
     """What a rule would have cost in one experiment: its beta, the nearest that was swept, and the gap there.
 
-    `name` is `recommended` or `paper`; all else is None where the rule has no beta for the horizon.
+    `name` is `recommended`, `paper`, or that of a rule that was given; all else is None where the rule has no beta for
+    the horizon. `near` is False where the swept beta lies more than a step of the paper's grid away from the rule's:
+    the gap is then that of another beta.
     """
 
     name: str
@@ -122,19 +129,21 @@ class RuleCost:
     swept: float | None
     gap: float | None
     interval: Interval | None
+    near: bool
 
 
 @dataclass(frozen=True)
 class ExperimentResult:
     """One experiment: the sweep, its best beta, its oracle, its horizon, and what the refresh rule selects.
 
-    `best_beta`, its interval, the betas not told apart from it and what to say of it are those of `study.best`, which
-    pairs seeds; `oracle_beta` is the paper's, the smallest L of all, which gaps are measured from.
+    `best_beta`, its interval, the betas not told apart from it, what to say of it and `best_rate` (None where one rate
+    was swept) are those of `study.best`, which pairs seeds; `oracle_beta` is the paper's, the smallest L of all, which
+    gaps are measured from.
     `gaps` holds one point per swept beta, ascending. `selected_beta` is None where the rule has no beta (T <= R0);
     `surface` is L over beta and rate where several rates were swept; all else then has each beta at its own best rate.
-    `rules` are what the recommendation and the paper's rule would have cost. `rule_beta` is the selecting rule's value
-    before projection. `stable_from` and `stable_to` bound the horizons with the same
-    selection (None: open). `missing` says in words what is not there.
+    `rules` are what the recommendation, the paper's rule and those given would have cost. `rule_beta` is the selecting
+    rule's value before projection. `stable_from` and `stable_to` bound the horizons with the same selection
+    (None: open). `missing` says in words what is not there.
     """
 
     name: str
@@ -146,6 +155,7 @@ class ExperimentResult:
     best_interval: Interval | None
     tied_with: tuple[float, ...]
     best_word: str
+    best_rate: float | None
     rules: tuple[RuleCost, ...]
     surface: Surface | None
     oracle_beta: float
@@ -346,12 +356,13 @@ class Robustness:
 class Summary:
     """The main table: the refresh rule beside a fixed beta, by default the one with the smallest development mean.
 
-    `given` compares the rules of the user's own with the refresh rule and with one another.
+    `rules` are those of the user's own; `given` compares them with the refresh rule and with one another.
     """
 
     refreshes: float
     refresh: RuleRow
     fixed: RuleRow
+    rules: tuple[RuleRow, ...]
     given: tuple[Comparison, ...]
     verdict: tuple[str, ...]
 

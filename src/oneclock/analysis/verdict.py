@@ -55,7 +55,7 @@ def calibration_verdict(calibration: Calibration, development: int) -> Iterator[
 
 def summary_verdict(summary: Summary, stability: Sequence[Stability]) -> Iterator[str]:
     """The main comparison in words, and the experiments that sit at a boundary."""
-    for row in (summary.refresh, summary.fixed):
+    for row in (summary.refresh, *summary.rules, summary.fixed):
         if row.all is not None:
             yield f"{row.name}: {_in_words(row.all)}, over {count_of(row.all.answered, 'experiment')}."
     unanswered = sum(beta is None for beta in summary.refresh.betas)
@@ -64,6 +64,9 @@ def summary_verdict(summary: Summary, stability: Sequence[Stability]) -> Iterato
             f"{summary.refresh.name} has no beta for {count_of(unanswered, 'experiment')}: "
             f"the horizon does not exceed {summary.refreshes:g} steps."
         )
+    for row in summary.rules:
+        if unanswered := sum(beta is None for beta in row.betas):
+            yield f"{row.name} has no beta, or none that was swept, in {count_of(unanswered, 'experiment')}."
     for stable in stability:
         if stable.margin < CLOSE:
             yield (

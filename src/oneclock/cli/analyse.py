@@ -20,7 +20,8 @@ Rules = Annotated[
     typer.Option(
         "--rule",
         metavar="RULE",
-        help="One more rule beside the others: refresh:R0, power:C,ALPHA[,T0] (T0: 10000), or fixed:BETA, a swept one.",
+        help="One more rule beside the others: recommended, paper, refresh:R0, power:C,ALPHA[,T0] (T0: 10000), "
+        "bent:KNEE,ALPHA, or fixed:BETA, a swept one. May be repeated.",
     ),
 ]
 

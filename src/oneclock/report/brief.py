@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
+from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult, RuleCost
 from oneclock.plain_text import printable
 from oneclock.report import words
 
@@ -41,14 +41,26 @@ def _betas(result: ExperimentResult, width: int) -> Iterator[str]:
         (f"{p.beta:g}", f"{1 / (1 - p.beta):,.4g}", f"{p.loss:.5g}", _percent(p.gap), _between(p), str(p.seeds))
         for p in result.gaps
     ]
-    yield from columns(("beta", "memory", "loss", "gap, %", "95 % interval", "seeds"), rows, width)
+    heads = ("beta", "memory", "loss", "gap, %", "95 % interval", "seeds")
+    yield from columns(*_with_rates(heads, rows, [p.rate for p in result.gaps], 1), width)
+
+
+def _with_rates(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], rates: Sequence[float | None], at: int
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """The same with a column of learning rates at this place; as it was where no rates were swept."""
+    if all(rate is None for rate in rates):
+        return heads, rows
+    shown = ["-" if rate is None else f"{rate:g}" for rate in rates]
+    wider = [(*row[:at], rate, *row[at:]) for row, rate in zip(rows, shown, strict=True)]
+    return (*heads[:at], "lr", *heads[at:]), wider
 
 
 def _experiments(results: Sequence[ExperimentResult], width: int) -> Iterator[str]:
     rows = []
     for result in results:
         interval = result.best_interval
-        costs = {rule.name: "none" if rule.gap is None else _percent(rule.gap) for rule in result.rules}
+        costs = {rule.name: _cost(rule) for rule in result.rules}
         rows.append(
             (
                 result.name,
@@ -59,14 +71,23 @@ def _experiments(results: Sequence[ExperimentResult], width: int) -> Iterator[st
                 costs["paper"],
             )
         )
-    yield from columns(("experiment", "steps", "best", "interval", "recom., %", "paper, %"), rows, width)
+    heads = ("experiment", "steps", "best", "interval", "recom., %", "paper, %")
+    yield from columns(*_with_rates(heads, rows, [result.best_rate for result in results], 3), width)
+
+
+def _cost(rule: RuleCost) -> str:
+    """A rule's gap; `none` where it has no beta, a dash where no beta near its own was swept."""
+    if rule.gap is None:
+        return "none"
+    return _percent(rule.gap) if rule.near else "-"
 
 
 def _over_all(analysis: Analysis) -> Iterator[str]:
     """What rules cost over all experiments, and how the best beta moves where only the horizon differs."""
     yield (
         "steps: how long training stayed useful. recom. and paper: what the recommended beta and the paper's rule "
-        "would have cost there, in percent above the best beta that was swept."
+        "would have cost there, in percent above the best beta that was swept"
+        f"{_not_measured(analysis.experiments)}."
     )
     if (risk := analysis.recommended.all) is not None:
         yield (
@@ -78,6 +99,12 @@ def _over_all(analysis: Analysis) -> Iterator[str]:
         interval = series.alpha_interval
         sure = "" if interval is None else f" ({interval.lower:.2f} to {interval.upper:.2f})"
         yield f"{series.name}: the best 1 - beta falls as steps ** -{series.alpha:.2f}{sure}."
+
+
+def _not_measured(results: Sequence[ExperimentResult]) -> str:
+    """What a dash means, where there is one."""
+    far = any(rule.gap is not None and not rule.near for result in results for rule in result.rules[:2])
+    return "; -: no beta near theirs was" if far else ""
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -32,6 +32,7 @@ from oneclock.report.subject import Subject, subject_of
 from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figures
 from oneclock.rule import REFRESHES, Rule
+from oneclock.study.sweeps import Sweep, Trial
 
 
 def tables_of(analysis: Analysis) -> list[Table]:
@@ -133,30 +134,37 @@ def _make(out: Path) -> None:
 def _write_data(subject: Subject, folder: Path) -> None:
     """Every run, every evaluation, and the analysis: the numbers behind the figures, at full precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_csv(folder / "runs.csv", _RUN_COLUMNS, _runs(subject.study, subject.analysis))
-    _write_csv(folder / "curves.csv", _CURVE_COLUMNS, _evaluations(subject.study))
+    rated = any(trial.rate is not None for sweep in subject.study.sweeps for trial in (*sweep.tied, *sweep.untied))
+    run = (*_RUN, *(("rate",) if rated else ()))
+    _write_csv(folder / "runs.csv", (*run, *_LOSSES), _runs(subject.study, subject.analysis, rated))
+    _write_csv(folder / "curves.csv", (*run, *_EVALUATIONS), _evaluations(subject.study, rated))
     text = json.dumps(as_json(subject.analysis), indent=1, allow_nan=False)
     (folder / "analysis.json").write_text(text + "\n", encoding="utf-8")
 
 
-_RUN_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed", "min_val_loss", "min_train_loss")
-_CURVE_COLUMNS = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed", "step", "val_loss", "train_loss")
+_RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed")
+_LOSSES = ("min_val_loss", "min_train_loss")
+_EVALUATIONS = ("step", "val_loss", "train_loss")
 
 
-def _runs(study: Sweeps, analysis: Analysis) -> Iterator[str]:
+def _runs(study: Sweeps, analysis: Analysis, rated: bool) -> Iterator[str]:
     used = {result.name: result.horizons.used for result in analysis.experiments}
     for sweep in study.sweeps:
         for trial in (*sweep.tied, *sweep.untied):
-            head = (sweep.name, sweep.split, sweep.budget, used[sweep.name], trial.beta, trial.beta2, trial.seed)
-            yield _line(*head, trial.min_val_loss, trial.min_train_loss)
+            yield _line(*_head(sweep, used[sweep.name], trial, rated), trial.min_val_loss, trial.min_train_loss)
 
 
-def _evaluations(study: Sweeps) -> Iterator[str]:
+def _head(sweep: Sweep, t_es: float | None, trial: Trial, rated: bool) -> tuple[Any, ...]:
+    """What names a run in a table; with its rate where rates were swept, for it is then a part of that."""
+    run = (sweep.name, sweep.split, sweep.budget, t_es, trial.beta, trial.beta2, trial.seed)
+    return (*run, trial.rate) if rated else run
+
+
+def _evaluations(study: Sweeps, rated: bool) -> Iterator[str]:
     """A line per evaluation; what is the same for all of a run is written once, for there may be millions."""
     for sweep in study.sweeps:
         for trial in (*sweep.tied, *sweep.untied):
-            head = _line(sweep.name, sweep.split, sweep.budget, sweep.t_es, trial.beta, trial.beta2, trial.seed)
-            start = head.removesuffix(_END)
+            start = _line(*_head(sweep, sweep.t_es, trial, rated)).removesuffix(_END)
             val, train = (_texts(curve) for curve in (trial.val, trial.train))
             for step in sorted(val | train):
                 yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"

@@ -104,7 +104,9 @@ def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]
 def point_words(point: BetaPoint) -> str:
     """One beta of a sweep in words: its loss, its gap with the interval where there is one, its seeds."""
     seeds = f", {point.seeds} seed{'s' if point.seeds != 1 else ''}"
-    return f"β {point.beta:g}: loss {point.loss:.5g}, gap {percent(point.gap)}{interval_words(point.interval)}{seeds}"
+    rate = "" if point.rate is None else f", lr {point.rate:g}"
+    gap = f"gap {percent(point.gap)}{interval_words(point.interval)}"
+    return f"β {point.beta:g}{rate}: loss {point.loss:.5g}, {gap}{seeds}"
 
 
 def interval_words(interval: Interval | None) -> str:

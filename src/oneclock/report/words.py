@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oneclock.analysis.values import Analysis, ExperimentResult, Horizons
+from oneclock.analysis.values import Analysis, ExperimentResult, Horizons, RuleCost
 from oneclock.analysis.verdict import count_of, percent
 from oneclock.report.sweeps import interval_words
 from oneclock.rule import CALIBRATED, REFRESHES
@@ -20,18 +20,40 @@ _SOURCES = {
 
 def answer(result: ExperimentResult) -> list[str]:
     """The answer of one experiment, a line each; the first is the best beta measured, or why there is none."""
-    return [best(result), *_beside(result), *_costs(result), _next(result)]
+    return [best(result), *_fitted(result), *_beside(result), *_costs(result), _next(result)]
 
 
 def best(result: ExperimentResult) -> str:
-    """The best beta that was measured, and how sure it is."""
+    """The best beta that was measured, with its rate where several were swept, and how sure it is."""
     if result.best_beta is None:
         return f"No best beta: {result.best_word}."
-    interval = result.best_interval
-    sure = "" if interval is None else f"{100 * interval.level:g} % interval {interval.lower:g} to {interval.upper:g}; "
+    what, of = f"Best beta measured: {result.best_beta:g}", ""
+    if result.best_rate is not None:
+        what, of = f"Best pair measured: beta {result.best_beta:g}, lr {result.best_rate:g}", " of beta"
+    sure = ""
+    if (interval := result.best_interval) is not None:
+        sure = f"{100 * interval.level:g} % interval{of} {interval.lower:g} to {interval.upper:g}; "
     point = next(point for point in result.gaps if point.beta == result.best_beta)
     seeds = f"mean of {count_of(point.seeds, 'seed')}"
-    return f"Best beta measured: {result.best_beta:g} ({sure}{result.best_word}), loss {point.loss:.5g}, {seeds}."
+    return f"{what} ({sure}{result.best_word}), loss {point.loss:.5g}, {seeds}."
+
+
+def _fitted(result: ExperimentResult) -> Iterator[str]:
+    """The best pair by a bowl through its neighbours, with intervals, where rates were swept and one could be drawn."""
+    surface = result.surface
+    if surface is None or surface.beta is None or surface.rate is None:
+        return
+    beta = _fitted_at(f"beta {surface.beta:.4g}", surface.beta_interval, surface.beta_inside)
+    rate = _fitted_at(f"lr {surface.rate:.3g}", surface.rate_interval, surface.rate_inside)
+    yield f"A bowl through the losses around the lowest pair is lowest at {beta} and {rate}."
+
+
+def _fitted_at(what: str, interval: Interval | None, inside: bool) -> str:
+    sure = (
+        "" if interval is None else f"{100 * interval.level:g} % interval {interval.lower:.4g} to {interval.upper:.4g}"
+    )
+    notes = "; ".join(filter(None, (sure, "" if inside else "at the edge of what it is drawn through")))
+    return f"{what} ({notes})" if notes else what
 
 
 def _beside(result: ExperimentResult) -> Iterator[str]:
@@ -40,30 +62,43 @@ def _beside(result: ExperimentResult) -> Iterator[str]:
         side = "above" if arm.gap >= 0 else "below"
         clear = arm.interval is not None and (arm.interval.lower > 0 or arm.interval.upper < 0)
         told = "" if clear or arm.interval is None else ", not told apart"
+        rate = "" if arm.rate is None else f" at lr {arm.rate:g}"
         yield (
-            f"({arm.beta1:g}, {arm.beta2:g}) ends {percent(abs(arm.gap))} {side} the best tied beta"
+            f"({arm.beta1:g}, {arm.beta2:g}){rate} ends {percent(abs(arm.gap))} {side} the best tied beta"
             f"{_signed(arm.interval)}{told}."
         )
 
 
 def _costs(result: ExperimentResult) -> Iterator[str]:
-    """What the recommendation and the paper's rule would have cost."""
+    """What the recommendation, the paper's rule and those that were given would have cost."""
     names = {"recommended": "What is recommended", "paper": "The paper's rule"}
     for rule in result.rules:
-        what = f"{names[rule.name]} for {result.horizons.used:,g} steps"
-        if rule.beta is None or rule.gap is None:
-            yield f"{what}: no beta."
-            continue
-        near = "" if f"{rule.beta:.3g}" == f"{rule.swept:.3g}" else f", measured at {rule.swept:g}"
-        yield f"{what}: {rule.beta:.4g}{near}, {percent(rule.gap)} above the best{interval_words(rule.interval)}."
+        what = f"{names.get(rule.name, rule.name)} for {result.horizons.used:,g} steps"
+        yield f"{what}: {_cost(rule, alone=len(result.gaps) == 1)}."
+
+
+def _cost(rule: RuleCost, alone: bool) -> str:
+    """What a rule would have cost; nothing is said of its beta by one far from it, nor of one that was swept alone."""
+    if rule.beta is None:
+        return "no beta"
+    if rule.swept is None or rule.gap is None:
+        return f"{rule.beta:.4g}, not measured"
+    if not rule.near:
+        return f"{rule.beta:.4g}, not measured (the nearest beta swept is {rule.swept:g})"
+    near = "" if f"{rule.beta:.3g}" == f"{rule.swept:.3g}" else f", measured at {rule.swept:g}"
+    if alone:
+        return f"{rule.beta:.4g}{near}, with nothing to compare it with"
+    return f"{rule.beta:.4g}{near}, {percent(rule.gap)} above the best{interval_words(rule.interval)}"
 
 
 def _next(result: ExperimentResult) -> str:
     if result.best_beta is None:
         return "Next: sweep more betas, or more seeds, with --extend."
     if "may lie" in result.best_word:
-        return "Next: sweep beyond that end with --extend --betas .., before you rely on it."
-    return f"Next: BalancedAdamW(model.parameters(), lr=..., beta={result.best_beta:g})"
+        ends = " ".join(f"--{axis}s .." for axis in ("beta", "rate") if f"{axis} swept" in result.best_word)
+        return f"Next: sweep beyond that end with --extend {ends}, before you rely on it."
+    rate = "..." if result.best_rate is None else f"{result.best_rate:g}"
+    return f"Next: BalancedAdamW(model.parameters(), lr={rate}, beta={result.best_beta:g})"
 
 
 def _signed(interval: Interval | None) -> str:

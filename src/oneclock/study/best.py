@@ -44,13 +44,15 @@ class Best:
     """The best beta of a sweep; None where the runs allow no answer, and `word` says why or how sure it is.
 
     `interval` holds the best beta in nineteen of twenty repeats; `tied_with` are the betas not told apart from it, by
-    seeds in pairs. Both need a beta with two seeds: without, the interval is None and nothing is tied.
+    seeds in pairs. Both need a beta with two seeds: without, the interval is None and nothing is tied. `rate` is the
+    learning rate that the best beta was best at; None where one rate was swept.
     """
 
     beta: float | None
     interval: Interval | None
     tied_with: tuple[float, ...]
     word: str
+    rate: float | None = None
 
 
 def best_beta(runs: Iterable[Cell], draws: int = DRAWS) -> Best:
@@ -130,15 +132,33 @@ def _beta(trial: Trial) -> Beta:
     return trial.beta if trial.beta2 is None else (trial.beta, trial.beta2)
 
 
+def best_pair(runs: Iterable[RatedCell]) -> Best:
+    """The best tied beta, each at its own best rate, and that rate where several were swept.
+
+    >>> found = best_pair([(0.9, 1.0, 1, 2.0), (0.9, 0.5, 1, 1.8), (0.99, 1.0, 1, 1.9), (0.99, 0.5, 1, 2.1)])
+    >>> found.beta, found.rate
+    (0.9, 0.5)
+    """
+    known = list(runs)
+    rates = best_rates(known)
+    tied = [(beta, rate, seed, loss) for beta, rate, seed, loss in known if not isinstance(beta, tuple)]
+    found = best_beta((beta, seed, loss) for beta, rate, seed, loss in tied if rate == rates[beta])
+    swept = {rate for _, rate, _, _ in tied}
+    if found.beta is None or len(swept) < 2:
+        return found
+    rate = rates[found.beta]
+    return replace(found, rate=rate, word=_joined(_at_a_last_rate(rate, swept), found.word))
+
+
 def best_of_sweep(sweep: Sweep) -> Best:
-    """The best tied beta of one experiment, each at its own best rate where several were swept.
+    """The best tied beta of one experiment, each at its own best rate where several were swept, with that rate.
 
     >>> from oneclock.study.table import read
     >>> table = {"experiment": "aaa", "budget": [9] * 3, "beta": [0.5, 0.9, 0.99], "min_val_loss": [3, 1, 2]}
     >>> best_of_sweep(read(table).sweeps[0]).beta
     0.9
     """
-    return best_beta((trial.beta, trial.seed, trial.loss) for trial in at_best_rates(sweep).tied)
+    return best_pair((_beta(trial), trial.rate, trial.seed, trial.loss) for trial in (*sweep.tied, *sweep.untied))
 
 
 class _Paired:
@@ -246,6 +266,15 @@ def _at_an_end(beta: float, swept: Sequence[float]) -> str:
     if beta == swept[0] and beta > 0:
         return f"{beta:g} is the smallest beta swept, and the best may lie below it"
     return ""
+
+
+def _at_a_last_rate(rate: float | None, swept: Iterable[float | None]) -> str:
+    """Words where no rate beyond the best one was tried; a rate that was left alone is not known."""
+    known = sorted(one for one in swept if one is not None)
+    if rate is None or rate not in (known[0], known[-1]):
+        return ""
+    end, beyond = ("largest", "beyond") if rate == known[-1] else ("smallest", "below")
+    return f"{rate:g} is the {end} rate swept, and the best may lie {beyond} it"
 
 
 def _told_apart(tied: Sequence[float]) -> str:

@@ -141,10 +141,21 @@ class Study:
 
     def losses(self, experiment: str) -> list[choosing.Cell]:
         """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best rate."""
-        ended = self._by_experiment.get(safe_name(experiment), {}) if self.ended else {}
-        runs = [(*self._cell(folder), result.loss) for folder, result in ended.items()]
+        runs = self._rated(experiment)
         rates = choosing.best_rates(runs)
         return [(b, seed, loss) for b, rate, seed, loss in runs if isinstance(b, float) and rate == rates[b]]
+
+    def _rated(self, experiment: str) -> list[choosing.RatedCell]:
+        """Every run of the experiment that has ended, with its learning rate where a sweep set one."""
+        ended = self._by_experiment.get(safe_name(experiment), {}) if self.ended else {}
+        known: dict[float | None, float | None] = {None: None}  # a factor means one learning rate in an experiment
+        runs: list[choosing.RatedCell] = []
+        for folder, result in ended.items():
+            beta, rate, seed = self._cell(folder)
+            if rate not in known:
+                known[rate] = self.identity(folder).learning_rate
+            runs.append((beta, known[rate], seed, result.loss))
+        return runs
 
     def _cell(self, folder: str) -> tuple[Beta, float | None, int]:
         """Beta, rate and seed of a run: from its record where that was read, else from its name, which takes less."""
@@ -154,12 +165,15 @@ class Study:
         return identity.beta, identity.rate, identity.seed
 
     def best(self, experiment: str | None = None) -> choosing.Best:
-        """The best beta so far of an experiment, with how sure that is; of the first where none is named."""
+        """The best beta so far of an experiment, with how sure that is; of the first where none is named.
+
+        Where several rates were swept, `rate` is the learning rate to use it with.
+        """
         name = next(iter(self.experiments), "") if experiment is None else experiment
-        runs = self.losses(name)
+        runs = self._rated(name)
         if not runs and name not in (names := self.experiments):
             raise ValueError(f"{self.path} has no experiment {name!r}; it has {', '.join(names) or 'none'}")
-        return choosing.best_beta(runs)
+        return choosing.best_pair(runs)
 
     def choice(self, experiment: str | None = None) -> float | None:
         """The best beta so far, or None where the runs allow no answer; `best` says why, and how sure it is."""

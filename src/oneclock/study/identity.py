@@ -44,6 +44,18 @@ class Identity:
         return f"{safe_name(self.experiment)}/{beta}{rate}-seed-{self.seed}"
 
     @property
+    def learning_rate(self) -> float | None:
+        """What a sweep over rates trained with: a spec's own, which the factor is in, or the `lr` that it set.
+
+        >>> Identity("digits", 0.9, 1, 200, spec={"optimizer": {"lr": 0.002}}, rate=2.0).learning_rate
+        0.002
+        """
+        optimizer = self.spec.get("optimizer")
+        if self.rate is None or not isinstance(optimizer, Mapping):
+            return self.rate
+        return float(optimizer["lr"])
+
+    @property
     def named(self) -> dict[str, Any]:
         """What the hash is of, as plain data."""
         beta = list(self.beta) if isinstance(self.beta, tuple) else self.beta

@@ -26,6 +26,7 @@ def as_html(study: Study) -> str:
     for name in study.experiments:
         best = study.best(name)
         beta = "none" if best.beta is None else f"{best.beta:g}"
+        beta += "" if best.rate is None else f", lr {best.rate:g}"
         ended = sum(study.identity(folder).experiment == name for folder in study.ended)
         rows.append((name, str(ended), beta, _how_sure(best)))
     head = "".join(f"<th style='text-align:left'>{word}</th>" for word in _HEADS)

@@ -54,6 +54,11 @@ class Sweep:
         """The tied betas that were swept, ascending."""
         return tuple(sorted({trial.beta for trial in self.tied}))
 
+    @property
+    def has_rates(self) -> bool:
+        """Whether its tied betas were swept at several rates."""
+        return len({trial.rate for trial in self.tied}) > 1
+
 
 @dataclass(frozen=True)
 class Sweeps:

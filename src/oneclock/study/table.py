@@ -199,7 +199,7 @@ def _different_data(hashes: Mapping[str, set[str]]) -> list[str]:
 def _head(identity: Identity) -> tuple[Any, ...]:
     """What all rows of a run have in common, but its status."""
     beta, beta2 = identity.beta if isinstance(identity.beta, tuple) else (identity.beta, None)
-    return identity.experiment, identity.split, identity.budget, beta, beta2, _rate(identity), identity.seed
+    return identity.experiment, identity.split, identity.budget, beta, beta2, identity.learning_rate, identity.seed
 
 
 def _measured(known: Evaluations) -> np.ndarray:
@@ -209,14 +209,6 @@ def _measured(known: Evaluations) -> np.ndarray:
         measured = zip(known.val_losses, known.train_losses, strict=True)
         rows = rows[[val is not None or train is not None for val, train in measured]]
     return rows if len(rows) else np.array([[0, math.nan, math.nan]])
-
-
-def _rate(identity: Identity) -> float | None:
-    """The learning rate of a run in a sweep over rates: a spec's own, which the factor is in, or what the sweep set."""
-    optimizer = identity.spec.get("optimizer")
-    if identity.rate is None or not isinstance(optimizer, Mapping):
-        return identity.rate
-    return float(optimizer["lr"])
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:

@@ -51,7 +51,8 @@ class Adaptive:
         """The runs that bracket the best beta with the first seed, or None once it is bracketed."""
         betas, seed = sorted(self.betas), self.seeds[0]
         first = {beta: losses[Cell(beta, seed)] for beta in betas if Cell(beta, seed) in losses}
-        around = _neighbours(betas, self.start(budget))
+        start = self.start(budget)
+        around: Sequence[float] = sorted(_neighbours(betas, start), key=lambda beta: (beta != start, beta))
         if all(beta in first for beta in around):  # only then is there a slope to follow, however the runs came in
             if not any(map(math.isfinite, first.values())):
                 return [], f"none of {len(first)} betas around the rule's choice ended with a finite loss"

@@ -86,7 +86,9 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
     """Rows as a table; of a long list, those that wait or are well finished are left out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     drawn.add_column("run", overflow="ellipsis")  # the one that gives way in a narrow terminal
-    for name, width in (("beta", 7), ("seed", 4), ("state", 11), ("progress", 10), ("best loss", 9), ("at step", 7)):
+    rated = any(row.rate is not None for row in rows)
+    axes = (("beta", 7), ("rate", 7), ("seed", 4)) if rated else (("beta", 7), ("seed", 4))
+    for name, width in (*axes, ("state", 11), ("progress", 10), ("best loss", 9), ("at step", 7)):
         left = name in ("state", "progress")
         drawn.add_column(name, justify="left" if left else "right", no_wrap=True, min_width=width)
     drawn.add_column("time", justify="right", no_wrap=True, min_width=8)
@@ -96,7 +98,9 @@ def table(rows: Sequence[Row], most: int = 40) -> Table:
         time = "" if row.seconds is None else span(row.seconds)
         best = "" if row.best_loss is None else f"{row.best_loss:.5g}"
         step = "" if row.best_step is None else f"{row.best_step:,}"
-        drawn.add_row(Text(printable(row.experiment)), beta_of(row), str(row.seed), state, _bar(row), best, step, time)
+        rate = [""] if row.rate is None else [f"{row.rate:g}"]
+        run = (Text(printable(row.experiment)), beta_of(row), *(rate if rated else ()), str(row.seed))
+        drawn.add_row(*run, state, _bar(row), best, step, time)
     return drawn
 
 

@@ -98,7 +98,7 @@ def next_step(protocol: Protocol, losses: Losses, budget: int) -> Step:
     >>> len(step.runs), step.at_most
     (13, 23)
     >>> [cell.beta for cell in next_step(Adaptive(), {}, budget=20_000).runs]
-    [0.9, 0.94377, 0.96838]
+    [0.94377, 0.9, 0.96838]
     """
     protocol = protocol if protocol.seeds else replace(protocol, seeds=SEEDS)
     rates = (protocol.rates if isinstance(protocol, Grid) else ()) or (None,)

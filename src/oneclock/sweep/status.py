@@ -27,6 +27,7 @@ def status(plan: Plan) -> dict[str, Any]:
         lost = losses and all(math.isnan(loss) or isinstance(cell.beta, tuple) for cell, loss in losses.items())
         targets[target.name] = {
             "best_beta": best.beta,
+            "best_rate": best.rate,
             "best_interval": None if best.interval is None else asdict(best.interval),
             "tied_with": list(best.tied_with),
             "best_word": "no run with one beta has left a loss" if lost else best.word,
@@ -65,16 +66,21 @@ def in_json(found: dict[str, Any]) -> str:
 
 
 def best_in_words(target: dict[str, Any]) -> str:
-    """The best beta of a target, as `status` found it.
+    """The best beta of a target, as `status` found it, with its rate where several were swept.
 
-    >>> best_in_words({"best_beta": 0.9, "best_interval": None, "best_word": "one seed: how sure cannot be told"})
-    'best beta 0.9 (one seed: how sure cannot be told)'
+    >>> best = {"best_beta": 0.9, "best_rate": None, "best_interval": None, "best_word": "one seed"}
+    >>> best_in_words(best), best_in_words(best | {"best_rate": 0.001})
+    ('best beta 0.9 (one seed)', 'best pair beta 0.9, lr 0.001 (one seed)')
     """
     if target["best_beta"] is None:
         return f"no best beta: {target['best_word']}"
     interval = target["best_interval"]
     between = f"{interval['lower']:g} to {interval['upper']:g}; " if interval else ""
-    return f"best beta {target['best_beta']:g} ({between}{target['best_word']})"
+    best = f"best beta {target['best_beta']:g}"
+    if target["best_rate"] is not None:
+        best = f"best pair beta {target['best_beta']:g}, lr {target['best_rate']:g}"
+        between = between and f"beta {between}"
+    return f"{best} ({between}{target['best_word']})"
 
 
 def _output(plan: Plan, row: Row) -> str | None:

@@ -38,7 +38,7 @@ def climb(
     while True:
         for around in (_cross, _block):
             needed |= {*around(betas, rates, path[-1])}
-            missing = sorted(pair for pair in needed if pair not in found)
+            missing = sorted((pair for pair in needed if pair not in found), key=lambda pair: (pair != start, pair))
             if missing:
                 return missing, path
             best = min(needed, key=lambda pair: (_rank(found[pair]), pair))
