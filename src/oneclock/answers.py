@@ -90,6 +90,16 @@ def _sure(horizon: float, chosen: Rule) -> str:
     return f"the paper's rule, within the {low:,} to {high:,} steps that its evidence covers"
 
 
+def digits(beta: float) -> str:
+    """A beta with four digits of 1 - beta, which is what counts: one near 1 never reads as 1.
+
+    >>> digits(0.95), digits(1 - 1 / 6), digits(1 - 1e-7)
+    ('0.95', '0.8333', '0.9999999')
+    """
+    places = 4 if beta < 0.9 else 3 - math.floor(math.log10(1 - beta))
+    return f"{beta:.{places}f}".rstrip("0").rstrip(".")
+
+
 @dataclass(frozen=True)
 class Choice:
     """The refresh rule's answer for one horizon, with its interval and its doubts.

@@ -164,7 +164,7 @@ def test_a_beta_with_one_seed_is_held_against_the_same_seed_of_the_others():
 
 
 def test_no_answer_where_nothing_ran_or_nothing_is_finite():
-    assert best_beta([]).word == "no run has ended"
+    assert best_beta([]).word == "no run with one beta has left a loss"
     assert "no beta ended with a finite loss" in best_beta([(0.9, 1, math.inf), (0.5, 1, math.nan)]).word
 
 

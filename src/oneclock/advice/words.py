@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
+from oneclock.answers import digits
 from oneclock.plain_text import printable
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 
@@ -82,9 +83,10 @@ def _to_paste(advice: Advice, rule: Rule) -> str:
     rate = "lr" if advice.lr is None else f"{advice.lr:g}"
     start = f"BalancedAdamW(model.parameters(), lr={rate}"
     if rule not in (RECOMMENDED, Refresh()):
-        return f"{start}, beta={advice.beta:.5g})"
+        assert advice.beta is not None  # who has no beta has nothing to paste
+        return f"{start}, beta={digits(advice.beta)})"
     steps, by = max(round(advice.horizon), 1), "" if rule == RECOMMENDED else ', rule="paper"'
-    return f"{start}, horizon={steps:_}{by}), which is beta {rule(steps):.5g}"
+    return f"{start}, horizon={steps:_}{by}), which is beta {digits(rule(steps))}"
 
 
 def _rows(advice: Advice) -> list[tuple[str, str]]:
@@ -114,13 +116,13 @@ def _betas(advice: Advice) -> list[tuple[str, str]]:
     rows = []
     if advice.beta is not None:
         low, high = advice.beta_low, advice.beta_high
-        around = f"; {low:.5g} to {high:.5g} over the interval" if low is not None and high is not None else ""
+        around = f"; {digits(low)} to {digits(high)} over the interval" if low is not None and high is not None else ""
         around = around if low != high else ""
-        rows.append(("beta", f"{advice.beta:.5g} for {plain(advice.horizon)} steps, by {advice.rule}{around}"))
+        rows.append(("beta", f"{digits(advice.beta)} for {plain(advice.horizon)} steps, by {advice.rule}{around}"))
     if advice.unit == "steps" and advice.paper_beta is None:
         rows.append(("paper", "none: the paper's rule needs more than 1,000 steps"))
     elif advice.paper_beta is not None and advice.paper_beta != advice.beta:
-        rows.append(("paper", f"{advice.paper_beta:.5g} by the paper's own rule (--rule paper)"))
+        rows.append(("paper", f"{digits(advice.paper_beta)} by the paper's own rule (--rule paper)"))
     if (used := advice.used) is not None:
         rows.append(
             (

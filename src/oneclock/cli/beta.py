@@ -75,13 +75,13 @@ def command(
 
 def _in_words(answer: answers.Recommendation) -> str:
     steps = f"{answer.horizon:,}"
-    paper = "none: it needs more than 1,000 steps" if answer.paper_beta is None else _digits(answer.paper_beta)
+    paper = "none: it needs more than 1,000 steps" if answer.paper_beta is None else answers.digits(answer.paper_beta)
     same = answer.paper_beta is not None and abs(answer.paper_beta - answer.beta) < 1e-12
     own = answer.rule == rule.RECOMMENDED.name
-    typed = f"horizon={answer.horizon:_}" if own else f"beta={_digits(answer.beta)}"
+    typed = f"horizon={math.ceil(answer.horizon):_}" if own else f"beta={answers.digits(answer.beta)}"
     return "\n".join(
         [
-            f"beta         {_digits(answer.beta)}",
+            f"beta         {answers.digits(answer.beta)}",
             f"memory       {answer.memory_horizon:,.4g} steps, refreshed {answer.refreshes:,.4g} times in {steps}",
             f"how sure     {answer.sure}",
             f"the paper's  {'the same' if same else f'{paper} (--rule paper)'}",
@@ -108,16 +108,6 @@ def _measured(gains: tuple[Gain, ...]) -> list[str]:
     ]
 
 
-def _digits(beta: float) -> str:
-    """A beta with four digits of 1 - beta, which is what counts: one near 1 never reads as 1.
-
-    >>> _digits(0.95), _digits(1 - 1 / 6), _digits(1 - 1e-7)
-    ('0.95', '0.8333', '0.9999999')
-    """
-    places = 4 if beta < 0.9 else 3 - math.floor(math.log10(1 - beta))
-    return f"{beta:.{places}f}".rstrip("0").rstrip(".")
-
-
 def _by_refreshes(choice: answers.Choice) -> str:
     lower = f"{choice.stable_from:,}" if choice.stable_from else f"{choice.refreshes:,}"
     reach = f"from {lower} steps up" if choice.stable_to is None else f"from {lower} to {choice.stable_to:,} steps"
@@ -125,15 +115,15 @@ def _by_refreshes(choice: answers.Choice) -> str:
     trust = f"yes: {choice.horizon:,} steps lie within {low:,} to {high:,}" if choice.calibrated else "no"
     return "\n".join(
         [
-            f"beta         {_digits(choice.beta)}",
+            f"beta         {answers.digits(choice.beta)}",
             f"memory       {choice.memory_horizon:,.6g} steps, refreshed {choice.refreshes:,} times "
             f"in {choice.horizon:,}",
             f"on the grid  {choice.grid_beta:g}, the same for every horizon {reach}",
             f"calibrated   {trust}",
             *(f"note         {note}" for note in choice.notes),
             "",
-            f'BalancedAdamW(model.parameters(), lr=..., horizon={choice.horizon:_}, rule="paper")'
+            f'BalancedAdamW(model.parameters(), lr=..., horizon={math.ceil(choice.horizon):_}, rule="paper")'
             if choice.refreshes == rule.REFRESHES
-            else f"BalancedAdamW(model.parameters(), lr=..., beta={_digits(choice.beta)})",
+            else f"BalancedAdamW(model.parameters(), lr=..., beta={answers.digits(choice.beta)})",
         ]
     )

@@ -65,7 +65,7 @@ def best_beta(runs: Iterable[Cell], draws: int = DRAWS) -> Best:
     """
     fit = _Paired(runs)
     if not fit.betas:
-        return _none("no beta ended with a finite loss" if fit.swept else "no run has ended")
+        return _none("no beta ended with a finite loss" if fit.swept else "no run with one beta has left a loss")
     if len(fit.betas) == 1:
         return _none("one beta was swept: there is nothing to compare it with")
     if max(fit.level.values()) - min(fit.level.values()) <= 1e-12 * max(map(abs, fit.level.values())):

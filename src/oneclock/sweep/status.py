@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import asdict
 from typing import Any
@@ -24,13 +23,12 @@ def status(plan: Plan) -> dict[str, Any]:
     targets: dict[str, dict[str, Any]] = {}
     for target in plan.targets:
         step, best, losses = plan.step(target), plan.study.best(target.name), plan.losses(target)
-        lost = losses and all(math.isnan(loss) or isinstance(cell.beta, tuple) for cell, loss in losses.items())
         targets[target.name] = {
             "best_beta": best.beta,
             "best_rate": best.rate,
             "best_interval": None if best.interval is None else asdict(best.interval),
             "tied_with": list(best.tied_with),
-            "best_word": "no run with one beta has left a loss" if lost else best.word,
+            "best_word": best.word,
             "ended": len(losses),
             "left_at_most": step.at_most,
             "done": step.reason,
