@@ -12,6 +12,7 @@ from logs_known import BUDGET, CURVE, LOSSES, same_horizon
 
 from oneclock import logs
 from oneclock.advice import advise
+from oneclock.answers import digits
 from oneclock.cli import main
 
 
@@ -111,7 +112,7 @@ def test_tokens_taken_for_steps(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["advise", str(path), "--step", "tokens", "--tokens-per-step", "131,072", "--budget", "20k"])
     assert end.value.code in (0, None)
-    assert f"beta      {advise(CURVE_RUN, budget=BUDGET).beta:.5g}" in capsys.readouterr().out
+    assert f"beta      {digits(advise(CURVE_RUN, budget=BUDGET).beta)}" in capsys.readouterr().out
 
 
 CURVE_RUN = logs.LoggedRun("known", CURVE, logs.read_log(SAMPLES / "run-plain.wandb").runs[0].arguments)
