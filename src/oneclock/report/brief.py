@@ -71,7 +71,7 @@ def _experiments(results: Sequence[ExperimentResult], width: int) -> Iterator[st
                 costs["paper"],
             )
         )
-    heads = ("experiment", "steps", "best", "interval", "recom., %", "paper, %")
+    heads = ("experiment", "steps", "best", "interval", "recom.", "paper")
     yield from columns(*_with_rates(heads, rows, [result.best_rate for result in results], 3), width)
 
 
