@@ -19,7 +19,7 @@ from torch import nn
 from oneclock import data, models
 from oneclock.experiments import recorded
 from oneclock.experiments.spec import Experiment
-from oneclock.study.claims import Claim, held_here
+from oneclock.study.claims import Claim, Held, held_here
 from oneclock.study.identity import Identity
 from oneclock.study.records import Result, Run
 from oneclock.training import checkpoint
@@ -68,7 +68,8 @@ def train(
         made = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         if (path / "run.json").exists() and (result := Run.start(path, identity).result) is not None:
-            checkpoint.remove(path)
+            with suppress(OSError, Held), _alone(path):  # a process that was killed at the very end has left them
+                checkpoint.remove(path)
             return result
     with _emptied(made), _alone(path):
         accelerator = accelerator_for(path, log_with)
