@@ -1,6 +1,5 @@
 """What the recommendation is worth, as `oneclock beta` and the README say it, is what the records say."""
 
-import importlib.util
 import json
 from importlib import resources
 from pathlib import Path
@@ -12,19 +11,6 @@ from oneclock.cli import app
 from oneclock.gains import gains, gains_near
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def made():
-    spec = importlib.util.spec_from_file_location("gains_script", ROOT / "scripts" / "gains.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def found(made):
-    return made.results(made.default_study())
 
 
 def test_the_file_is_what_the_records_say(made, found):

@@ -1,0 +1,45 @@
+"""The scripts that turn the joint study into tables and into a choice, as modules."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+def _script(name, monkeypatch):
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def scripts():
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield {name: _script(name, monkeypatch) for name in ("gains", "choose")}
+
+
+@pytest.fixture(scope="session")
+def made(scripts):
+    return scripts["gains"]
+
+
+@pytest.fixture(scope="session")
+def chooser(scripts):
+    return scripts["choose"]
+
+
+@pytest.fixture(scope="session")
+def sweeps(made):
+    """The sweeps of the joint study that are complete."""
+    return made.complete(made.default_study())
+
+
+@pytest.fixture(scope="session")
+def found(made):
+    """What the analysis says of them."""
+    return made.results(made.default_study())

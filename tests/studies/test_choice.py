@@ -1,0 +1,53 @@
+"""The recommendation is what the rule written down before the joint study picks, and the pages tell its figures."""
+
+import re
+from pathlib import Path
+
+from oneclock.paper.published import losses_study
+from oneclock.rule import RECOMMENDED, rule_from
+
+ROOT = Path(__file__).parents[2]
+WORDS = (
+    *("none", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),
+)
+NAMES = {"joint-llama": "Llama", "joint-gpt2": "GPT-2", "joint-vit": "ViT"}
+
+
+def page(name):
+    return " ".join((ROOT / name).read_text().split())
+
+
+def test_what_is_recommended_is_what_the_written_rule_picks(chooser, sweeps):
+    first, *_ = chooser.choose(chooser.ground(sweeps), chooser.ground(losses_study().sweeps))
+    assert rule_from(chooser.CANDIDATES[first]) == RECOMMENDED
+
+
+def test_the_test_part_is_told_as_it_came_out(chooser, sweeps):
+    study, told = chooser.ground(sweeps), page("docs/joint.md")
+    risks = {name: study.row(rule_from(text)).heldout for name, text in chooser.CANDIDATES.items()}
+    mean = {name: f"{100 * risk.mean.value:.1f}" for name, risk in risks.items()}
+    largest = {name: f"{100 * risk.max.value:.1f}" for name, risk in risks.items()}
+    assert f"`flat` has a mean gap of {mean['flat']} % and at most {largest['flat']}" in told
+    assert f"`joined` and `root` have {mean['joined']} and at most {largest['joined']}" in told
+    for name in ("joined", "root"):
+        against = chooser.mean_difference(study, rule_from(chooser.CANDIDATES[name]), RECOMMENDED, "heldout")
+        assert not against.told_apart
+        assert (mean[name], largest[name]) == (mean["joined"], largest["joined"])
+        assert f"{100 * against.interval.lower:.1f} to {100 * against.interval.upper:.1f}" in told
+
+
+def test_the_exponents_of_the_page_are_those_of_the_records(found):
+    told = page("docs/joint.md")
+    assert {series.name for series in found.series} == NAMES.keys()
+    for series in found.series:
+        span = series.alpha_interval
+        assert f"{series.alpha:.2f} ({span.lower:.2f} to {span.upper:.2f}) for {NAMES[series.name]}" in told
+
+
+def test_the_readme_says_how_the_best_rates_lie(made, sweeps, found):
+    said = made.rates_beside_the_pairs(sweeps, found)
+    above, below, count = map(int, re.search(r"above in (\d+), below in (\d+) of (\d+) sweeps", said).groups())
+    assert "from 0.5 to 2 times it" in said
+    words = f"in all {WORDS[count]} sweeps, above it in {WORDS[above]}, below it in {WORDS[below]}"
+    assert words in page("README.md")
