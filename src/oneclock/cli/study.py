@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Which study: laptop, series, fashion, or joint.")],
+    name: Annotated[str, typer.Argument(help="Which study: laptop, series, fashion, joint, or short.")],
     out: Annotated[
         Path | None, typer.Option(help="The study's folder; its report goes below it. Default: NAME-study.")
     ] = None,
@@ -37,6 +37,8 @@ def command(
     fashion: three vision models on Fashion-MNIST, to test what the others found.
 
     joint: beta and learning rate tuned together, 250 to 64,000 steps.
+
+    short: the eleven twins over 300 steps, three betas and torch's own pair at tuned rates.
 
     oneclock study laptop --out laptop-study
 

@@ -10,6 +10,7 @@ from oneclock.experiments.notes import NOTES, origins
 from oneclock.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.experiments.published import AS_PRINTED, PUBLISHED
 from oneclock.experiments.recorded import recorded
+from oneclock.experiments.short import SHORT
 from oneclock.experiments.spec import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in PUBLISHED}
@@ -22,7 +23,7 @@ def find(name: str) -> Experiment:
     >>> find("vitb16-cifar100").budget
     19500
     """
-    others = (*AS_PRINTED, *SERIES, *FASHION, *JOINT)
+    others = (*AS_PRINTED, *SERIES, *FASHION, *JOINT, *SHORT)
     known = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in others}
     if name not in known:
         hint = did_you_mean(name, list(known))
@@ -38,6 +39,7 @@ __all__ = [
     "LAPTOP",
     "NOTES",
     "SERIES",
+    "SHORT",
     "Experiment",
     "check",
     "check_installed",

@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, Experiment, check_installed
-from oneclock.experiments.joint import RATES
+from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, SHORT, Experiment, check_installed, joint, short
 from oneclock.rule import GRID
 from oneclock.sweep.cells import ARMS
 from oneclock.sweep.named import Named
 from oneclock.sweep.plan import Plan
-from oneclock.sweep.protocol import SEEDS, Adaptive, Paper
+from oneclock.sweep.protocol import SEEDS, Adaptive, Grid, Paper
 
 QUICK = 40
 """The quick form has this fraction of every budget and half the evaluations. Its horizons are too short for the rule:
@@ -76,10 +75,27 @@ def joint_study(out: Path, quick: bool = False) -> Plan:
     >>> len(study.targets), study.protocol.limit
     (13, 30)
     """
-    return Plan(out, _targets(JOINT, quick), Adaptive(seeds=SEEDS, arms=ARMS, rates=RATES))
+    return Plan(out, _targets(JOINT, quick), Adaptive(seeds=SEEDS, arms=ARMS, rates=joint.RATES))
 
 
-STUDIES = {"laptop": laptop_study, "series": series_study, "fashion": fashion_study, "joint": joint_study}
+def short_study(out: Path, quick: bool = False) -> Plan:
+    """The betas of the candidates for short trainings, and torch's own pair, at every rate with every seed.
+
+    >>> study = short_study(Path("short"))
+    >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
+    (11, 704)
+    """
+    every = Grid(short.BETAS, short.SEEDS, arms=ARMS[:1], rates=short.RATES)
+    return Plan(out, _targets(SHORT, quick), every)
+
+
+STUDIES = {
+    "laptop": laptop_study,
+    "series": series_study,
+    "fashion": fashion_study,
+    "joint": joint_study,
+    "short": short_study,
+}
 
 
 def costs(study: Plan) -> list[Cost]:
