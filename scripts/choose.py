@@ -1,10 +1,11 @@
-"""The recommendation, picked from the joint study by the rule that docs/joint.md wrote down before its first run.
+"""The recommendation, picked by the rules that docs/joint.md and docs/short.md wrote down before their first runs.
 
     python scripts/choose.py [STUDY]
 
 Prints, for every candidate: whether it has a beta for every horizon, how it does on the paper's own losses against the
 paper's rule, its gaps on the part that chooses and on the part that only tests; then what the rule picks, and what the
-test part says of that. Experiments whose sweep is not complete are left out, and named.
+test part says of that; and last what the short study makes of it. Experiments whose sweep is not complete are left out,
+and named.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gains import complete, default_study
+from gains import ROOT, complete, default_study
 
 from oneclock.analysis.analyse import ground_of
 from oneclock.analysis.arena import Ground, compare
@@ -25,6 +26,7 @@ from oneclock.paper.published import losses_study
 from oneclock.rule import CALIBRATED, Bent, Power, Refresh, Rule, refresh_beta, rule_from
 from oneclock.study.best import at_best_rates
 from oneclock.study.sweeps import Sweep
+from oneclock.study.table import read
 
 CANDIDATES = {
     "paper": "paper",
@@ -37,6 +39,10 @@ CANDIDATES = {
     "flat": "bent:6000,0",
 }
 """A fixed beta as a power of zero: like every other rule it then counts at the swept beta nearest to its own."""
+
+SHORT_STUDY = ROOT / "studies" / "short"
+RELATIVES = ("short-llama-bible", "short-gpt2-python", "short-vit-mnist")
+"""Experiments of the short study that are small relatives of the joint study's tasks."""
 
 HORIZONS = tuple(round(10 ** (place / 10)) for place in range(61))
 
@@ -115,6 +121,32 @@ def choose(study: Ground, paper: Ground) -> list[str]:
     return sorted(equal, key=lambda name: (round(departure(rules[name]), 9), numbers_in(rules[name]), name != first))
 
 
+def decided(short: Ground, before: str) -> tuple[str, Comparison | None]:
+    """What the short study makes of a choice: `joined` if it is better than `flat` there and told apart from it."""
+    joined, flat = (rule_from(CANDIDATES[name]) for name in ("joined", "flat"))
+    found = mean_difference(short, joined, flat, "all")
+    better = found is not None and found.told_apart and found.difference < 0
+    return ("joined" if before == "flat" and better else before), found
+
+
+def tell_short(path: Path, before: str) -> None:
+    sweeps = read(path).sweeps
+    whole = ground(sweeps)
+    told_of = {
+        "the eleven": whole,
+        "without the relatives": ground([one for one in sweeps if one.name not in RELATIVES]),
+    }
+    for part, where in told_of.items():
+        print(f"\nshort study, {part}, mean and largest gap in %:")
+        for name in ("joined", "flat", "fixed 0.9"):
+            row = where.row(rule_from(CANDIDATES[name]))
+            one = mean_difference(where, rule_from(CANDIDATES[name]), rule_from(CANDIDATES["flat"]), "all")
+            print(
+                f"  {name:<12}{words(row, 'all')}" + ("" if one is None or name == "flat" else f", to flat {told(one)}")
+            )
+    print(f"\nrecommended: {decided(whole, before)[0]}")
+
+
 def main(path: Path) -> None:
     sweeps = complete(path)
     missing = [one.name for one in JOINT if one.name not in {sweep.name for sweep in sweeps}]
@@ -139,6 +171,8 @@ def main(path: Path) -> None:
         one = mean_difference(study, rule_from(text), chosen, "heldout") if name != left[0] else None
         if one is not None:
             print(f"on the test part, {name} against it: {told(one)}")
+    if SHORT_STUDY.exists():
+        tell_short(SHORT_STUDY, left[0])
 
 
 if __name__ == "__main__":
