@@ -84,9 +84,10 @@ def _cost(rule: RuleCost) -> str:
 
 def _over_all(analysis: Analysis) -> Iterator[str]:
     """What rules cost over all experiments, and how the best beta moves where only the horizon differs."""
+    rounded = any(result.horizons.source == "stop" for result in analysis.experiments)
     yield (
-        "steps: how long training stayed useful. recom. and paper: what the recommended beta and the paper's rule "
-        "would have cost there, in percent above the best beta that was swept"
+        f"steps: how long training stayed useful{', to one digit' if rounded else ''}. recom. and paper: what the "
+        "recommended beta and the paper's rule would have cost there, in percent above the best beta that was swept"
         f"{_not_measured(analysis.experiments)}."
     )
     if (risk := analysis.recommended.all) is not None:
