@@ -83,7 +83,7 @@ def short_study(out: Path, quick: bool = False) -> Plan:
 
     >>> study = short_study(Path("short"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
-    (11, 704)
+    (11, 880)
     """
     every = Grid(short.BETAS, short.SEEDS, arms=ARMS[:1], rates=short.RATES)
     return Plan(out, _targets(SHORT, quick), every)
