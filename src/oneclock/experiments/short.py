@@ -16,7 +16,7 @@ BETAS = (0.68377, 0.82217, 0.9)
 """The swept values nearest to what the candidates give for 300 steps."""
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Factors on a twin's rate; the quarter was added when torch's own pair did best at the half in three twins of seven."""
+"""Factors on a twin's rate; the quarter was added when torch's pair did best at the half in three twins of seven."""
 
 SEEDS = (1, 2, 3, 4)
 
