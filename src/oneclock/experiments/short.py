@@ -20,6 +20,9 @@ RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 SEEDS = (1, 2, 3, 4)
 
+FRESH = tuple(range(5, 13))
+"""Seeds that come last, at each beta's best rate by the others, so that they have chosen nothing."""
+
 
 def _short(of: Experiment) -> Experiment:
     language = isinstance(of.data, Text)

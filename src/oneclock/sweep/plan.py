@@ -280,7 +280,7 @@ def _left_out(before: dict[str, Any], after: dict[str, Any]) -> str:
     """The experiments, betas, rates, seeds and arms of the one study that the other lacks."""
     targets = _by_name(after)["targets"]
     lost = [("the experiment", name) for name, one in _by_name(before)["targets"].items() if targets.get(name) != one]
-    for name in ("betas", "rates", "seeds", "arms"):
+    for name in ("betas", "rates", "seeds", "arms", "again"):
         asked = (before["protocol"] or {}).get(name) or []
         lost += [(name.removesuffix("s"), one) for one in asked if one not in (after["protocol"].get(name) or [])]
     return ", ".join(f"{kind} {value}" for kind, value in lost)

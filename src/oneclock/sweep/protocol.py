@@ -14,7 +14,7 @@ from typing import Any, Literal
 from oneclock import rule
 from oneclock.study.identity import Beta
 from oneclock.sweep.adaptive import Adaptive
-from oneclock.sweep.cells import SEEDS, Cell, Losses, Step, ranked
+from oneclock.sweep.cells import SEEDS, Cell, Losses, Step, mean, ranked
 
 __all__ = ["SEEDS", "Adaptive", "Beta", "Cell", "Grid", "Losses", "Paper", "Protocol", "Step", "next_step"]
 
@@ -23,18 +23,31 @@ __all__ = ["SEEDS", "Adaptive", "Beta", "Cell", "Grid", "Losses", "Paper", "Prot
 class Grid:
     """Every beta with every seed, at every rate where rates are given.
 
-    In all protocols `seeds` left empty are the target's own, and `arms` are untied pairs beside the sweep.
+    `again` are seeds that come last: every beta and arm runs with them at the rate that was its best with the others,
+    so that they have chosen nothing. In all protocols `seeds` left empty are the target's own, and `arms` are untied
+    pairs beside the sweep.
     """
 
     betas: tuple[float, ...] = rule.GRID
     seeds: tuple[int, ...] = ()
     arms: tuple[tuple[float, float], ...] = ()
     rates: tuple[float, ...] = ()
+    again: tuple[int, ...] = ()
 
     def step(self, losses: Losses, budget: int) -> Step:
         rates = self.rates or (None,)
         cells = [Cell(beta, seed, rate) for seed in self.seeds for rate in rates for beta in self.betas]
-        return _remaining(cells, losses, 0, f"all {len(cells)} runs of the grid have ended")
+        last = [cell for beta in (*self.betas, *self.arms) for cell in self._last(beta, losses)]
+        later = len(self.again) * (len(self.betas) + len(self.arms)) - len(last)
+        return _remaining([*cells, *last], losses, later, f"all {len(cells) + len(last)} runs of the grid have ended")
+
+    def _last(self, beta: Beta, losses: Losses) -> list[Cell]:
+        """A beta's runs with the seeds that come again, at the rate of its lowest mean; none while that is open."""
+        rates = self.rates or (None,)
+        if any(Cell(beta, seed, rate) not in losses for rate in rates for seed in self.seeds):
+            return []
+        best, *_ = ranked({rate: mean([losses[Cell(beta, seed, rate)] for seed in self.seeds]) for rate in rates})
+        return [Cell(beta, seed, best) for seed in self.again]
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,7 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
         raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(known)}{way}")
     if "arms" in values:
         values["arms"] = tuple((rule.checked_beta(one), rule.checked_beta(two)) for one, two in values["arms"])
-    for name in {"betas", "seeds", "rates"} & set(values):
+    for name in {"betas", "seeds", "rates", "again"} & set(values):
         values[name] = tuple(values[name])
     protocol = KINDS[kind](**values)
     if not protocol.betas or values.get("seeds") == ():
@@ -147,7 +160,7 @@ def as_data(protocol: Protocol) -> dict[str, Any]:
     True
     """
     kind = next(name for name, cls in KINDS.items() if isinstance(protocol, cls))
-    unset = ("seeds", "rates", "max_runs")  # left out where they are left open
+    unset = ("seeds", "rates", "again", "max_runs")  # left out where they are left open
     return {"kind": kind} | {name: value for name, value in asdict(protocol).items() if value or name not in unset}
 
 
@@ -158,7 +171,7 @@ def joined(before: Mapping[str, Any], protocol: Protocol) -> Protocol:
     (0.9, 0.992)
     """
     more: dict[str, Any] = {}
-    for name in {"betas", "seeds", "arms", "rates"} & set(asdict(protocol)):
+    for name in {"betas", "seeds", "arms", "rates", "again"} & set(asdict(protocol)):
         had = [tuple(one) if isinstance(one, list) else one for one in before.get(name) or ()]
         if had:
             own = () if name == "betas" and protocol.betas == rule.GRID else getattr(protocol, name)
@@ -167,10 +180,12 @@ def joined(before: Mapping[str, Any], protocol: Protocol) -> Protocol:
 
 
 def _check_lists(protocol: Protocol) -> None:
-    for name in ("betas", "seeds", "arms", "rates"):
+    for name in ("betas", "seeds", "arms", "rates", "again"):
         given = getattr(protocol, name, ())
         if len(set(given)) != len(given):
             raise ValueError(f"{name} holds a value twice: {given}")
+    if twice := set(protocol.seeds) & set(getattr(protocol, "again", ())):
+        raise ValueError(f"seeds that come again must be others, got {sorted(twice)} twice")
     if not all(0 < rate < math.inf for rate in getattr(protocol, "rates", ())):
         raise ValueError(f"rates are finite numbers above 0, got {getattr(protocol, 'rates', ())}")
 
