@@ -2,6 +2,8 @@
 
 import pytest
 
+from oneclock.sweep import Plan
+from oneclock.sweep.functions import Function
 from oneclock.sweep.protocol import Cell, Grid, as_data, joined, next_step, protocol_from
 
 PAIR = (0.9, 0.999)
@@ -61,3 +63,10 @@ def test_it_is_data_and_stays_unsaid_where_it_is_not_used():
 def test_a_seed_comes_once():
     with pytest.raises(ValueError, match="seeds that come again must be others"):
         protocol_from("grid", seeds=(1, 2), again=(2, 3))
+
+
+def test_a_study_knows_every_run_that_may_be_asked_for(tmp_path):
+    plan = Plan(tmp_path, [Function("mine", 100, "train.py:train")], GRID)
+    (target,) = plan.targets
+    last = next_step(GRID, losses_of(GRID, (0.5, 0.9, PAIR)), budget=100).runs
+    assert {*last, *plan.step(target).runs} <= {*plan.cells(target)}

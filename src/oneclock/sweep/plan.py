@@ -232,7 +232,8 @@ class Plan:
         """Every cell that the protocol may ask for."""
         rates = getattr(self.protocol, "rates", ()) or (None,)
         betas: list[protocols.Beta] = [*self.protocol.betas, *self.protocol.arms]
-        return [Cell(beta, seed, rate) for beta in betas for rate in rates for seed in self._protocol(target).seeds]
+        seeds = (*self._protocol(target).seeds, *getattr(self.protocol, "again", ()))
+        return [Cell(beta, seed, rate) for beta in betas for rate in rates for seed in seeds]
 
 
 def _identity(target: Target, cell: Cell) -> Identity:
