@@ -11,20 +11,25 @@ and named.
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 from gains import ROOT, complete, default_study
+from scipy import stats
 
 from oneclock.analysis.analyse import ground_of
 from oneclock.analysis.arena import Ground, compare
 from oneclock.analysis.horizons import horizons_of
 from oneclock.analysis.values import Comparison, RuleRow
-from oneclock.experiments import JOINT
+from oneclock.experiments import JOINT, short
 from oneclock.paper.published import losses_study
 from oneclock.rule import CALIBRATED, Bent, Power, Refresh, Rule, refresh_beta, rule_from
-from oneclock.study.best import at_best_rates
+from oneclock.study.best import Interval, at_best_rates
 from oneclock.study.sweeps import Sweep
 from oneclock.study.table import read
 
@@ -40,11 +45,19 @@ CANDIDATES = {
 }
 """A fixed beta as a power of zero: like every other rule it then counts at the swept beta nearest to its own."""
 
+JOINED_AT, FLAT_AT = (0.68377, None), (0.82217, None)
+"""The betas at which the short study measures the two."""
+
 SHORT_STUDY = ROOT / "studies" / "short"
 RELATIVES = ("short-llama-bible", "short-gpt2-python", "short-vit-mnist")
 """Experiments of the short study that are small relatives of the joint study's tasks."""
 
 HORIZONS = tuple(round(10 ** (place / 10)) for place in range(61))
+
+
+class Pooled(NamedTuple):
+    mean: float
+    interval: Interval
 
 
 def ground(sweeps: Sequence[Sweep]) -> Ground:
@@ -121,30 +134,68 @@ def choose(study: Ground, paper: Ground) -> list[str]:
     return sorted(equal, key=lambda name: (round(departure(rules[name]), 9), numbers_in(rules[name]), name != first))
 
 
-def decided(short: Ground, before: str) -> tuple[str, Comparison | None]:
-    """What the short study makes of a choice: `joined` if it is better than `flat` there and told apart from it."""
-    joined, flat = (rule_from(CANDIDATES[name]) for name in ("joined", "flat"))
-    found = mean_difference(short, joined, flat, "all")
-    better = found is not None and found.told_apart and found.difference < 0
-    return ("joined" if before == "flat" and better else before), found
+def decided(sweeps: Sequence[Sweep], before: str) -> str:
+    """What the short study makes of a choice: `joined` if its fresh seeds have 0.684 better than 0.822, told apart."""
+    found = pooled([difference(sweep, JOINED_AT, FLAT_AT) for sweep in sweeps])
+    return "joined" if before == "flat" and found.interval.upper < 0 else before
+
+
+def fresh(sweep: Sweep, betas: tuple[float, float | None]) -> dict[int, float]:
+    """Losses of the seeds that came last, by seed; each beta has them at one rate."""
+    return {
+        one.seed: one.loss
+        for one in (*sweep.tied, *sweep.untied)
+        if (one.beta, one.beta2) == betas and one.seed in short.FRESH
+    }
+
+
+def difference(sweep: Sweep, one: tuple[float, float | None], two: tuple[float, float | None]) -> tuple[float, float]:
+    """By how many per cent the first loss lies above the second, and the standard error, from seeds in pairs."""
+    first, second = fresh(sweep, one), fresh(sweep, two)
+    middle = statistics.fmean(second.values())
+    pairs = [100 * (first[seed] - second[seed]) / middle for seed in sorted(first.keys() & second.keys())]
+    return statistics.fmean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs))
+
+
+def pooled(effects: Sequence[tuple[float, float]]) -> Pooled:
+    """The mean of a random-effects model (DerSimonian and Laird), its interval after Hartung and Knapp.
+
+    >>> pooled([(-1.0, 0.1), (-1.0, 0.1), (-1.0, 0.1)]).mean
+    -1.0
+    """
+    values, errors = (np.array(column) for column in zip(*effects, strict=True))
+    weights, df = 1 / errors**2, len(values) - 1
+    spread = float((weights * (values - np.average(values, weights=weights)) ** 2).sum())
+    between = max((spread - df) / (weights.sum() - (weights**2).sum() / weights.sum()), 0.0)
+    weights = 1 / (errors**2 + between)
+    mean = float(np.average(values, weights=weights))
+    error = math.sqrt(float((weights * (values - mean) ** 2).sum() / (df * weights.sum())))
+    half = float(stats.t.ppf(0.975, df)) * error
+    return Pooled(mean, Interval(mean - half, mean + half, 0.95))
 
 
 def tell_short(path: Path, before: str) -> None:
-    sweeps = read(path).sweeps
-    whole = ground(sweeps)
-    told_of = {
-        "the eleven": whole,
-        "without the relatives": ground([one for one in sweeps if one.name not in RELATIVES]),
-    }
-    for part, where in told_of.items():
-        print(f"\nshort study, {part}, mean and largest gap in %:")
+    every = read(path).sweeps
+    first = [replace(one, tied=tuple(t for t in one.tied if t.seed not in short.FRESH)) for one in every]
+    for part, chosen in {"": first, ", without the relatives": [s for s in first if s.name not in RELATIVES]}.items():
+        where = ground(chosen)
+        print(f"\nshort study, seeds 1 to 4{part}, mean and largest gap in %:")
         for name in ("joined", "flat", "fixed 0.9"):
             row = where.row(rule_from(CANDIDATES[name]))
             one = mean_difference(where, rule_from(CANDIDATES[name]), rule_from(CANDIDATES["flat"]), "all")
             print(
                 f"  {name:<12}{words(row, 'all')}" + ("" if one is None or name == "flat" else f", to flat {told(one)}")
             )
-    print(f"\nrecommended: {decided(whole, before)[0]}")
+    print("\nshort study, fresh seeds, % above 0.822, standard error:")
+    rivals = {"0.684": JOINED_AT, "0.9": (0.9, None), "(0.9, 0.999)": (0.9, 0.999)}
+    print(f"{'':<28}" + "".join(f"{name:>18}" for name in rivals))
+    for sweep in every:
+        cells = (difference(sweep, rival, FLAT_AT) for rival in rivals.values())
+        print(f"{sweep.name:<28}" + "".join(f"{mean:>+11.2f}{error:>7.2f}" for mean, error in cells))
+    for name, rival in rivals.items():
+        found = pooled([difference(sweep, rival, FLAT_AT) for sweep in every])
+        print(f"pooled, {name}: {found.mean:+.2f} % ({found.interval.lower:.2f} to {found.interval.upper:.2f})")
+    print(f"\nrecommended: {decided(every, before)}")
 
 
 def main(path: Path) -> None:
