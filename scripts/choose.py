@@ -11,16 +11,13 @@ and named.
 from __future__ import annotations
 
 import math
-import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-from gains import ROOT, complete, default_study
-from scipy import stats
+from fresh_seeds import FLAT_AT, JOINED_AT, SHORT_STUDY, USUAL, difference, pooled
+from gains import complete, default_study
 
 from oneclock.analysis.analyse import ground_of
 from oneclock.analysis.arena import Ground, compare
@@ -29,7 +26,7 @@ from oneclock.analysis.values import Comparison, RuleRow
 from oneclock.experiments import JOINT, short
 from oneclock.paper.published import losses_study
 from oneclock.rule import CALIBRATED, Bent, Power, Refresh, Rule, refresh_beta, rule_from
-from oneclock.study.best import Interval, at_best_rates
+from oneclock.study.best import at_best_rates
 from oneclock.study.sweeps import Sweep
 from oneclock.study.table import read
 
@@ -45,19 +42,10 @@ CANDIDATES = {
 }
 """A fixed beta as a power of zero: like every other rule it then counts at the swept beta nearest to its own."""
 
-JOINED_AT, FLAT_AT = (0.68377, None), (0.82217, None)
-"""The betas at which the short study measures the two."""
-
-SHORT_STUDY = ROOT / "studies" / "short"
 RELATIVES = ("short-llama-bible", "short-gpt2-python", "short-vit-mnist")
 """Experiments of the short study that are small relatives of the joint study's tasks."""
 
 HORIZONS = tuple(round(10 ** (place / 10)) for place in range(61))
-
-
-class Pooled(NamedTuple):
-    mean: float
-    interval: Interval
 
 
 def ground(sweeps: Sequence[Sweep]) -> Ground:
@@ -140,40 +128,6 @@ def decided(sweeps: Sequence[Sweep], before: str) -> str:
     return "joined" if before == "flat" and found.interval.upper < 0 else before
 
 
-def fresh(sweep: Sweep, betas: tuple[float, float | None]) -> dict[int, float]:
-    """Losses of the seeds that came last, by seed; each beta has them at one rate."""
-    return {
-        one.seed: one.loss
-        for one in (*sweep.tied, *sweep.untied)
-        if (one.beta, one.beta2) == betas and one.seed in short.FRESH
-    }
-
-
-def difference(sweep: Sweep, one: tuple[float, float | None], two: tuple[float, float | None]) -> tuple[float, float]:
-    """By how many per cent the first loss lies above the second, and the standard error, from seeds in pairs."""
-    first, second = fresh(sweep, one), fresh(sweep, two)
-    middle = statistics.fmean(second.values())
-    pairs = [100 * (first[seed] - second[seed]) / middle for seed in sorted(first.keys() & second.keys())]
-    return statistics.fmean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs))
-
-
-def pooled(effects: Sequence[tuple[float, float]]) -> Pooled:
-    """The mean of a random-effects model (DerSimonian and Laird), its interval after Hartung and Knapp.
-
-    >>> pooled([(-1.0, 0.1), (-1.0, 0.1), (-1.0, 0.1)]).mean
-    -1.0
-    """
-    values, errors = (np.array(column) for column in zip(*effects, strict=True))
-    weights, df = 1 / errors**2, len(values) - 1
-    spread = float((weights * (values - np.average(values, weights=weights)) ** 2).sum())
-    between = max((spread - df) / (weights.sum() - (weights**2).sum() / weights.sum()), 0.0)
-    weights = 1 / (errors**2 + between)
-    mean = float(np.average(values, weights=weights))
-    error = math.sqrt(float((weights * (values - mean) ** 2).sum() / (df * weights.sum())))
-    half = float(stats.t.ppf(0.975, df)) * error
-    return Pooled(mean, Interval(mean - half, mean + half, 0.95))
-
-
 def tell_short(path: Path, before: str) -> None:
     every = read(path).sweeps
     first = [replace(one, tied=tuple(t for t in one.tied if t.seed not in short.FRESH)) for one in every]
@@ -187,7 +141,7 @@ def tell_short(path: Path, before: str) -> None:
                 f"  {name:<12}{words(row, 'all')}" + ("" if one is None or name == "flat" else f", to flat {told(one)}")
             )
     print("\nshort study, fresh seeds, % above 0.822, standard error:")
-    rivals = {"0.684": JOINED_AT, "0.9": (0.9, None), "(0.9, 0.999)": (0.9, 0.999)}
+    rivals = {"0.684": JOINED_AT, "0.9": (0.9, None), "(0.9, 0.999)": USUAL}
     print(f"{'':<28}" + "".join(f"{name:>18}" for name in rivals))
     for sweep in every:
         cells = (difference(sweep, rival, FLAT_AT) for rival in rivals.values())

@@ -1,4 +1,4 @@
-"""What the joint study measured, wherever it is told: `src/oneclock/gains.csv`, and tables in the README and the docs.
+"""What the joint and the short study measured, wherever it is told: `src/oneclock/gains.csv`, tables of the pages.
 
     python scripts/gains.py [STUDY]
 
@@ -12,9 +12,12 @@ import io
 import sys
 from pathlib import Path
 
+from fresh_seeds import FLAT_AT, JOINED_AT, SHORT_STUDY, USUAL, difference, pooled
+from scipy import stats
+
 from oneclock.analysis import analyse
 from oneclock.analysis.values import Analysis, ExperimentResult
-from oneclock.experiments import find
+from oneclock.experiments import find, short
 from oneclock.gains import Gain, gains, in_percent
 from oneclock.study.best import Interval, at_best_rates
 from oneclock.study.sweeps import Sweep, Sweeps
@@ -26,10 +29,11 @@ STUDIES = (ROOT / "studies" / "joint", ROOT / "studies" / "unfinished" / "joint"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "which-beta.md")
 TASKS = {"llama": "Llama, text", "gpt2": "GPT-2, code", "vit": "ViT, images"}
 JOINT_HEAD = "| task, steps | best beta | fitted | fitted rate | (0.9, 0.999) | (0.9, 0.95) |"
+SHORT_HEAD = "| twin | 0.684 against 0.822, % | 0.9 | (0.9, 0.999) |"
 HEAD = "| steps | task | best tied beta | recommended, measured at | costs | (0.9, 0.999) costs |"
 FIELDS = (
     *("task", "steps", "held_out", "best_beta", "beta", "gap", "gap_low", "gap_high"),
-    *("usual", "usual_low", "usual_high"),
+    *("usual", "usual_low", "usual_high", "trials", "largest"),
 )
 
 
@@ -46,8 +50,24 @@ def results(study: Path) -> Analysis:
 
 
 def rows(analysis: Analysis) -> list[dict[str, str]]:
-    """One for each task and length; the series over batches asks another question."""
-    return [_row(one) for one in analysis.experiments if "-b" not in one.name]
+    """One for each task and length, and one for the short study; the series over batches asks another question."""
+    joint = [_row(one) for one in analysis.experiments if "-b" not in one.name]
+    return sorted([*joint, _short_row()], key=lambda row: int(row["steps"]))
+
+
+def _short_row() -> dict[str, str]:
+    """The eleven as one: by the seeds that chose nothing, to the better of the two candidates' betas."""
+    sweeps = read(SHORT_STUDY).sweeps
+    best = JOINED_AT if pooled([difference(sweep, JOINED_AT, FLAT_AT) for sweep in sweeps]).mean < 0 else FLAT_AT
+    ours, usual = ([difference(sweep, betas, best) for sweep in sweeps] for betas in (FLAT_AT, USUAL))
+    numbers = [
+        figure
+        for found in map(pooled, (ours, usual))
+        for figure in (found.mean, found.interval.lower, found.interval.upper)
+    ]
+    words = ("eleven small models", str(short.BUDGET), "yes", f"{best[0]:g}", f"{FLAT_AT[0]:g}")
+    shares = [f"{number / 100:.5f}" for number in numbers]
+    return dict(zip(FIELDS, (*words, *shares, str(len(sweeps)), f"{max(ours)[0] / 100:.5f}"), strict=True))
 
 
 def _row(result: ExperimentResult) -> dict[str, str]:
@@ -58,7 +78,7 @@ def _row(result: ExperimentResult) -> dict[str, str]:
     assert ours.gap is not None
     best = result.best_beta if result.best_beta is not None else result.oracle_beta
     words = (TASKS[family], steps, "yes" if result.split == "heldout" else "no", f"{best:g}", f"{ours.swept:g}")
-    numbers = (*_digits(ours.gap, ours.interval), *_digits(usual.gap, usual.interval))
+    numbers = (*_digits(ours.gap, ours.interval), *_digits(usual.gap, usual.interval), "1", f"{ours.gap:.5f}")
     return dict(zip(FIELDS, (*words, *numbers), strict=True))
 
 
@@ -135,6 +155,26 @@ def rates_beside_the_pairs(sweeps: list[Sweep], analysis: Analysis) -> str:
     return f"the best rate at the recommended beta against that of (0.9, 0.999): {sides}"
 
 
+def short_table() -> str:
+    """What the fresh seeds say of every twin, and pooled, in Markdown."""
+    sweeps, rivals = read(SHORT_STUDY).sweeps, (JOINED_AT, (0.9, None), USUAL)
+    lines = [[difference(sweep, rival, FLAT_AT) for rival in rivals] for sweep in sweeps]
+    half = stats.t.ppf(0.975, len(short.FRESH) - 1)
+    body = [
+        f"| {find(sweep.name).title.removesuffix(f', {short.BUDGET} steps')} | "
+        + " | ".join(_told(mean, mean - half * error, mean + half * error) for mean, error in line)
+        + " |"
+        for sweep, line in zip(sweeps, lines, strict=True)
+    ]
+    means = [pooled(column) for column in zip(*lines, strict=True)]
+    last = " | ".join(_told(one.mean, one.interval.lower, one.interval.upper) for one in means)
+    return "\n".join([SHORT_HEAD, "| --- " * 4 + "|", *body, f"| *all, pooled* | {last} |"])
+
+
+def _told(mean: float, low: float, high: float) -> str:
+    return _bold(f"{mean:+.1f} ({low:.1f} to {high:.1f})", (low, high))
+
+
 def place(page: Path, head: str, made: str) -> None:
     """Put a table where the page has the last one with that head."""
     before, rest = page.read_text().split(head)
@@ -153,6 +193,7 @@ if __name__ == "__main__":
     for page in PAGES:
         place(page, HEAD, table())
     place(ROOT / "docs" / "joint.md", JOINT_HEAD, joint_table(found))
+    place(ROOT / "docs" / "short.md", SHORT_HEAD, short_table())
     for series in found.series:
         beta, rate = _span(series.alpha, series.alpha_interval, ".2f"), "none"
         if series.rate_alpha is not None:

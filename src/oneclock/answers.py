@@ -77,9 +77,10 @@ def _sure(horizon: float, chosen: Rule) -> str:
         return "a rule of your choice"
     if horizon < low:
         known = [gain for gain in gains() if gain.steps < low]
-        mean, worst = math.fsum(gain.gap for gain in known) / len(known), max(gain.gap for gain in known)
+        trials, worst = sum(gain.trials for gain in known), max(gain.largest for gain in known)
+        mean = math.fsum(gain.trials * gain.gap for gain in known) / trials
         lost = f"{100 * mean:.1f} % on average and {100 * worst:.1f} % at most"
-        tried = f"{len(known)} trials of {known[0].steps:,} to {known[-1].steps:,} steps"
+        tried = f"{trials} trials of {known[0].steps:,} to {known[-1].steps:,} steps"
         return (
             f"the joint study's choice below {low:,} steps: it lost {lost} to the best tied beta, in {tried} "
             "with tuned learning rates, and more with others; sweep if you can "

@@ -1,6 +1,6 @@
 """What the recommended beta was measured to be worth: at tuned learning rates, by task and length. Pure Python.
 
-`scripts/gains.py` makes `gains.csv` from the records of the joint study; a test makes it again and compares.
+`scripts/gains.py` makes `gains.csv` from the records of two studies; a test makes it again and compares.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from importlib import resources
 NEAR = 2.0
 """A training of this factor fewer or more steps is near enough to be shown."""
 
+ALIKE = 1.25
+"""Lengths within this factor of one another are shown together."""
+
 
 @dataclass(frozen=True)
 class Gain:
@@ -21,7 +24,8 @@ class Gain:
 
     `beta` is the swept one nearest to what is recommended there, `gap` what it costs; `usual` is what (0.9, 0.999)
     costs, below zero where it is better than any tied beta. Intervals are 95 %, None where seeds do not allow one.
-    `held_out` says that this task and length chose nothing.
+    `held_out` says that this task and length chose nothing. Where the row stands for several tasks (`trials`), gaps are
+    means, and `largest` is the gap of the worst.
     """
 
     task: str
@@ -33,6 +37,8 @@ class Gain:
     gap_interval: tuple[float, float] | None
     usual: float
     usual_interval: tuple[float, float] | None
+    trials: int
+    largest: float
 
 
 @functools.cache
@@ -47,14 +53,16 @@ def gains() -> tuple[Gain, ...]:
 
 
 def gains_near(horizon: float) -> tuple[Gain, ...]:
-    """What was measured at the length nearest to `horizon`; nothing where that is more than a factor of two away.
+    """What was measured at about the length nearest to `horizon`; nothing where that is more than a factor of two away.
 
-    >>> {gain.steps for gain in gains_near(1_200)}, gains_near(10)
-    ({1000}, ())
+    >>> [sorted({gain.steps for gain in gains_near(horizon)}) for horizon in (10, 200, 1_200)]
+    [[], [250, 300], [1000]]
     """
     distances = {gain.steps: abs(math.log(gain.steps / horizon)) for gain in gains()}
     nearest = min(distances, key=lambda steps: distances[steps])
-    return tuple(gain for gain in gains() if gain.steps == nearest and distances[nearest] <= math.log(NEAR))
+    if distances[nearest] > math.log(NEAR):
+        return ()
+    return tuple(gain for gain in gains() if nearest / ALIKE <= gain.steps <= nearest * ALIKE)
 
 
 def in_percent(share: float, interval: tuple[float, float] | None) -> str:
@@ -81,4 +89,6 @@ def _gain(row: dict[str, str]) -> Gain:
         gap_interval=interval("gap"),
         usual=float(row["usual"]),
         usual_interval=interval("usual"),
+        trials=int(row["trials"]),
+        largest=float(row["largest"]),
     )

@@ -305,7 +305,8 @@ class Bent:
 
 RECOMMENDED: Rule = Bent(knee=CALIBRATED[0], alpha=0.0)
 """What every surface uses when nobody chooses. The paper's rule where its evidence lies, and below that no memory
-shorter than it has at 6,000 steps, until a study says better."""
+shorter than it has at 6,000 steps: what the rules written down before the joint and the short study picked
+(`scripts/choose.py`)."""
 
 
 def beta_for(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> float:

@@ -36,7 +36,7 @@ def test_json_of_what_is_recommended():
     assert (answer["memory_horizon"], answer["refreshes"]) == (pytest.approx(6), pytest.approx(200))
     assert answer["paper_beta"] == pytest.approx(1 / 6)
     assert "the joint study's choice below 6,000 steps" in answer["sure"]
-    assert f"{max(gain.gap for gain in gains() if gain.steps < 6000):.1%}".replace("%", " %") in answer["sure"]
+    assert f"{max(gain.largest for gain in gains() if gain.steps < 6000):.1%}".replace("%", " %") in answer["sure"]
     assert json.loads(run("beta", "500", "--json").stdout)["paper_beta"] is None
 
 

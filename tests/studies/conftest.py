@@ -20,7 +20,7 @@ def _script(name, monkeypatch):
 @pytest.fixture(scope="session")
 def scripts():
     with pytest.MonkeyPatch.context() as monkeypatch:
-        yield {name: _script(name, monkeypatch) for name in ("gains", "choose")}
+        yield {name: _script(name, monkeypatch) for name in ("fresh_seeds", "gains", "choose")}
 
 
 @pytest.fixture(scope="session")

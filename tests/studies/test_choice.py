@@ -3,8 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from oneclock.paper.published import losses_study
 from oneclock.rule import RECOMMENDED, rule_from
+from oneclock.study.sweeps import Sweep, Trial
+from oneclock.study.table import read
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
@@ -20,7 +24,34 @@ def page(name):
 
 def test_what_is_recommended_is_what_the_written_rule_picks(chooser, sweeps):
     first, *_ = chooser.choose(chooser.ground(sweeps), chooser.ground(losses_study().sweeps))
-    assert rule_from(chooser.CANDIDATES[first]) == RECOMMENDED
+    last = chooser.decided(read(chooser.SHORT_STUDY).sweeps, first)
+    assert rule_from(chooser.CANDIDATES[last]) == RECOMMENDED
+
+
+def test_fresh_seeds_decide_only_where_their_interval_lies_below_zero(chooser):
+    def sweep_with(short, flat):
+        losses = {chooser.JOINED_AT: short, chooser.FLAT_AT: flat}
+        trials = (
+            Trial(*betas, seed, None, None, loss + 0.001 * (seed * place % 3), None)
+            for place, (betas, loss) in enumerate(losses.items(), start=1)
+            for seed in range(1, 13)
+        )
+        return Sweep("one", "heldout", 300, None, tuple(trials), ())
+
+    better, worse = sweep_with(1.9, 2.0), sweep_with(2.0, 1.9)
+    assert chooser.decided([better] * 5, "flat") == "joined"
+    assert chooser.decided([better, worse] * 3, "flat") == "flat"
+    assert chooser.decided([worse] * 5, "flat") == "flat"
+    assert chooser.decided([better] * 5, "root") == "root"
+
+
+def test_a_pooled_mean_weighs_by_what_is_known_and_widens_where_twins_differ(chooser):
+    alike = chooser.pooled([(-1.0, 0.1), (-1.1, 0.1), (-0.9, 0.1), (5.0, 20.0)])
+    assert alike.mean == pytest.approx(-1.0, abs=0.01)
+    assert alike.interval.upper < 0
+    apart = chooser.pooled([(-3.0, 0.1), (1.0, 0.1), (-2.0, 0.1), (0.0, 0.1)])
+    assert apart.mean == pytest.approx(-1.0, abs=0.01)
+    assert apart.interval.lower < -3 < 1 < apart.interval.upper
 
 
 def test_the_test_part_is_told_as_it_came_out(chooser, sweeps):

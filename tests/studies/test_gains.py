@@ -1,6 +1,7 @@
 """What the recommendation is worth, as `oneclock beta` and the README say it, is what the records say."""
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -24,6 +25,19 @@ def test_the_table_of_a_page_is_the_file(made, page):
 
 def test_the_table_of_the_study_is_what_the_records_say(made, found):
     assert made.joint_table(found) in (ROOT / "docs" / "joint.md").read_text()
+
+
+def test_the_table_of_the_short_study_is_what_its_fresh_seeds_say(made):
+    assert made.short_table() in (ROOT / "docs" / "short.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md", "docs/short.md"])
+def test_what_the_usual_pair_costs_at_300_steps_is_told_alike(made, page):
+    told = next(line for line in made.short_table().splitlines() if "pooled" in line).split("|")[-2]
+    mean, low, high = re.search(r"\+(\S+) \((\S+) to (\S+)\)", told).groups()
+    text = " ".join((ROOT / page).read_text().split())
+    assert f"{mean} %" in text
+    assert page == "docs/which-beta.md" or f"({low} to {high})" in text
 
 
 def test_the_command_shows_what_was_measured_at_about_that_length():

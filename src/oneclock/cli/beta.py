@@ -96,7 +96,8 @@ def _measured(gains: tuple[Gain, ...]) -> list[str]:
     """What the answer was worth at about this length, against the best tied beta, and the usual pair beside it."""
     if not gains:
         return []
-    head = f"measured     at {gains[0].steps:,} steps, all rates tuned: the loss above that of the best tied beta"
+    lengths = " to ".join(f"{steps:,}" for steps in sorted({gains[0].steps, gains[-1].steps}))
+    head = f"measured     at {lengths} steps, all rates tuned: the loss above that of the best tied beta"
     width = max(len(gain.task) for gain in gains)
     return [
         head,

@@ -1,0 +1,66 @@
+"""What the seeds of the short study that came last say: they chose neither a rate nor a beta."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from oneclock.experiments import short
+from oneclock.study.best import Interval
+from oneclock.study.sweeps import Sweep
+
+SHORT_STUDY = Path(__file__).resolve().parents[1] / "studies" / "short"
+
+Betas = tuple[float, float | None]
+
+JOINED_AT: Betas = (0.68377, None)
+FLAT_AT: Betas = (0.82217, None)
+USUAL: Betas = (0.9, 0.999)
+"""The betas at which the study measures the two candidates; and torch's own."""
+
+
+class Pooled(NamedTuple):
+    """A mean over twins, and its interval."""
+
+    mean: float
+    interval: Interval
+
+
+def fresh(sweep: Sweep, betas: Betas) -> dict[int, float]:
+    """Losses of the seeds that came last, by seed; each beta has them at one rate."""
+    return {
+        one.seed: one.loss
+        for one in (*sweep.tied, *sweep.untied)
+        if (one.beta, one.beta2) == betas and one.seed in short.FRESH
+    }
+
+
+def difference(sweep: Sweep, one: Betas, two: Betas) -> tuple[float, float]:
+    """By how many per cent the first loss lies above the second, and the standard error, from seeds in pairs."""
+    first, second = fresh(sweep, one), fresh(sweep, two)
+    middle = statistics.fmean(second.values())
+    pairs = [100 * (first[seed] - second[seed]) / middle for seed in sorted(first.keys() & second.keys())]
+    return statistics.fmean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs))
+
+
+def pooled(effects: Sequence[tuple[float, float]]) -> Pooled:
+    """The mean of a random-effects model (DerSimonian and Laird), its interval after Hartung and Knapp.
+
+    >>> pooled([(-1.0, 0.1), (-1.0, 0.1), (-1.0, 0.1)]).mean
+    -1.0
+    """
+    values, errors = (np.array(column) for column in zip(*effects, strict=True))
+    weights, df = 1 / errors**2, len(values) - 1
+    spread = float((weights * (values - np.average(values, weights=weights)) ** 2).sum())
+    between = max((spread - df) / (weights.sum() - (weights**2).sum() / weights.sum()), 0.0)
+    weights = 1 / (errors**2 + between)
+    mean = float(np.average(values, weights=weights))
+    error = math.sqrt(float((weights * (values - mean) ** 2).sum() / (df * weights.sum())))
+    half = float(stats.t.ppf(0.975, df)) * error
+    return Pooled(mean, Interval(mean - half, mean + half, 0.95))
