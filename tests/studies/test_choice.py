@@ -32,7 +32,7 @@ def test_fresh_seeds_decide_only_where_their_interval_lies_below_zero(chooser):
     def sweep_with(short, flat):
         losses = {chooser.JOINED_AT: short, chooser.FLAT_AT: flat}
         trials = (
-            Trial(*betas, seed, None, None, loss + 0.001 * (seed * place % 3), None)
+            Trial(betas[0], betas[1], seed, None, None, loss + 0.001 * (seed * place % 3), None)
             for place, (betas, loss) in enumerate(losses.items(), start=1)
             for seed in range(1, 13)
         )

@@ -25,7 +25,8 @@ FRESH = tuple(range(5, 13))
 
 
 def _short(of: Experiment) -> Experiment:
-    language = isinstance(of.data, Text)
+    language, batches = isinstance(of.data, Text), of.evaluation.batches
+    assert batches is not None
     return replace(
         of,
         name=f"short-{of.name}",
@@ -36,7 +37,7 @@ def _short(of: Experiment) -> Experiment:
             every=BUDGET // EVALUATIONS,
             at_start=False,
             train_loss="running",
-            batches=(8 if language else 1) * of.evaluation.batches,
+            batches=(8 if language else 1) * batches,
         ),
         budget=BUDGET,
         batch_size=(4 if language else 1) * of.batch_size,

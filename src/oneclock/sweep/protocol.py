@@ -37,8 +37,9 @@ class Grid:
     def step(self, losses: Losses, budget: int) -> Step:
         rates = self.rates or (None,)
         cells = [Cell(beta, seed, rate) for seed in self.seeds for rate in rates for beta in self.betas]
-        last = [cell for beta in (*self.betas, *self.arms) for cell in self._last(beta, losses)]
-        later = len(self.again) * (len(self.betas) + len(self.arms)) - len(last)
+        betas: list[Beta] = [*self.betas, *self.arms]
+        last = [cell for beta in betas for cell in self._last(beta, losses)]
+        later = len(self.again) * len(betas) - len(last)
         return _remaining([*cells, *last], losses, later, f"all {len(cells) + len(last)} runs of the grid have ended")
 
     def _last(self, beta: Beta, losses: Losses) -> list[Cell]:
