@@ -2,6 +2,7 @@
 
 import pytest
 
+from oneclock import run_sweep
 from oneclock.sweep import Plan
 from oneclock.sweep.functions import Function
 from oneclock.sweep.protocol import Cell, Grid, as_data, joined, next_step, protocol_from
@@ -70,3 +71,21 @@ def test_a_study_knows_every_run_that_may_be_asked_for(tmp_path):
     (target,) = plan.targets
     last = next_step(GRID, losses_of(GRID, (0.5, 0.9, PAIR)), budget=100).runs
     assert {*last, *plan.step(target).runs} <= {*plan.cells(target)}
+
+
+def train(beta, seed, run, lr):
+    run.log(10, val_loss=1 + abs(beta - 0.5) + abs(lr - 0.1 * beta) + 0.01 * seed)
+
+
+def test_a_sweep_ends_with_them(tmp_path):
+    told = {"protocol": "grid", "betas": [0.5, 0.9], "seeds": [1, 2], "rates": [0.05, 0.09], "again": [3, 4]}
+    study = run_sweep(train, 10, tmp_path / "study", **told, in_process=True, quiet=True)
+    runs = {(row.beta, row.rate, row.seed) for row in study.rows()}
+    assert len(runs) == 12
+    assert {run for run in runs if run[2] > 2} == {(0.5, 0.05, 3), (0.5, 0.05, 4), (0.9, 0.09, 3), (0.9, 0.09, 4)}
+    assert study.best().beta == 0.5
+
+
+def test_only_a_grid_has_them(tmp_path):
+    with pytest.raises(ValueError, match="protocol 'paper' has no again.*use --protocol grid"):
+        run_sweep(train, 10, tmp_path / "study", again=[4], in_process=True, quiet=True)

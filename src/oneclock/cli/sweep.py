@@ -55,6 +55,9 @@ def command(
         str | None,
         typer.Option(help="grid, adaptive: learning rates too: factors 0.5,1,2 on an experiment's, else {lr} or lr=."),
     ] = None,
+    again: Annotated[
+        str | None, typer.Option(help="grid: seeds 4,5,6 that come last, for each beta at its own best rate.")
+    ] = None,
     second: Annotated[
         str | None, typer.Option(help="paper: which betas get more seeds: top_k, window or neighbours.")
     ] = None,
@@ -129,6 +132,7 @@ def command(
         "betas": None if betas is None else _numbers(betas, float, "--betas"),
         "seeds": None if seeds is None else _numbers(seeds, int, "--seeds"),
         "rates": None if rates is None else _numbers(rates, float, "--rates"),
+        "again": None if again is None else _numbers(again, int, "--again"),
         "arms": ()
         if no_arms
         else None

@@ -35,6 +35,7 @@ def run_sweep(
     betas: Sequence[float] | None = None,
     seeds: Sequence[int] | None = None,
     rates: Sequence[float] | None = None,
+    again: Sequence[int] | None = None,
     arms: Sequence[tuple[float, float]] | None = None,
     second: Literal["top_k", "window", "neighbours"] | None = None,
     keep: int | None = None,
@@ -67,6 +68,7 @@ def run_sweep(
         seeds: The seeds (default: 1, 2, 3, or what an experiment says).
         rates: Learning rates to cross with the betas, for `grid`: factors on an experiment's own, or the `lr` that
             your function then takes.
+        again: Seeds that come last in `grid`, for each beta at its own best rate: they have chosen nothing.
         arms: Untied pairs (beta1, beta2) beside the sweep (default: (0.9, 0.999) and (0.9, 0.95) beside experiments,
             none beside a function); `()` for none.
         second: Which betas get the other seeds in `paper`: the best (`top_k`), those around the best (`window`), or
@@ -110,7 +112,7 @@ def run_sweep(
     targets = [target_from(one, budget, name=name, settings=tuple(settings), processes=processes) for one in many]
     targets = with_data(targets, None if data_dir is None else Path(data_dir))
     where = Where(jobs, threads, gpus_per_run, scheduler, in_process, retries, timeout, insecure)
-    asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "arms": arms}
+    asked: dict[str, Any] = {"betas": betas, "seeds": seeds, "rates": rates, "again": again, "arms": arms}
     asked |= {"second": second, "keep": keep, "max_runs": max_runs}
     values = {key: value for key, value in asked.items() if value is not None}
     if arms is None and isinstance(protocol, str):
