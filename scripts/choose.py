@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fresh_seeds import FLAT_AT, JOINED_AT, SHORT_STUDY, USUAL, difference, pooled
 from gains import complete, default_study
+from scipy import stats
 
 from oneclock.analysis.analyse import ground_of
 from oneclock.analysis.arena import Ground, compare
@@ -140,6 +141,11 @@ def tell_short(path: Path, before: str) -> None:
             print(
                 f"  {name:<12}{words(row, 'all')}" + ("" if one is None or name == "flat" else f", to flat {told(one)}")
             )
+    print("\nshort study, seeds 1 to 4, 0.684 against 0.822 in %, 95 % interval:")
+    half = float(stats.t.ppf(0.975, len(short.SEEDS) - 1))
+    for sweep in map(at_best_rates, first):
+        mean, error = difference(sweep, JOINED_AT, FLAT_AT, short.SEEDS)
+        print(f"{sweep.name:<28}{mean:>+11.2f} ({mean - half * error:.2f} to {mean + half * error:.2f})")
     print("\nshort study, fresh seeds, % above 0.822, standard error:")
     rivals = {"0.684": JOINED_AT, "0.9": (0.9, None), "(0.9, 0.999)": USUAL}
     print(f"{'':<28}" + "".join(f"{name:>18}" for name in rivals))

@@ -1,10 +1,10 @@
-"""What the seeds of the short study that came last say: they chose neither a rate nor a beta."""
+"""Differences of betas in the short study, by default by the seeds that came last: they chose neither rate nor beta."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,18 +32,19 @@ class Pooled(NamedTuple):
     interval: Interval
 
 
-def fresh(sweep: Sweep, betas: Betas) -> dict[int, float]:
-    """Losses of the seeds that came last, by seed; each beta has them at one rate."""
-    return {
-        one.seed: one.loss
-        for one in (*sweep.tied, *sweep.untied)
-        if (one.beta, one.beta2) == betas and one.seed in short.FRESH
-    }
+def difference(sweep: Sweep, one: Betas, two: Betas, seeds: Collection[int] = short.FRESH) -> tuple[float, float]:
+    """By how many per cent the first loss lies above the second, and the standard error, from seeds in pairs.
 
-
-def difference(sweep: Sweep, one: Betas, two: Betas) -> tuple[float, float]:
-    """By how many per cent the first loss lies above the second, and the standard error, from seeds in pairs."""
-    first, second = fresh(sweep, one), fresh(sweep, two)
+    Each beta must have these seeds at one rate.
+    """
+    first, second = (
+        {
+            run.seed: run.loss
+            for run in (*sweep.tied, *sweep.untied)
+            if (run.beta, run.beta2) == betas and run.seed in seeds
+        }
+        for betas in (one, two)
+    )
     middle = statistics.fmean(second.values())
     pairs = [100 * (first[seed] - second[seed]) / middle for seed in sorted(first.keys() & second.keys())]
     return statistics.fmean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs))

@@ -1,4 +1,4 @@
-"""The scripts that turn the joint study into tables and into a choice, as modules."""
+"""The scripts that turn the joint and the short study into tables and a choice, as modules."""
 
 import importlib.util
 import sys

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from oneclock.experiments import short
 from oneclock.paper.published import losses_study
-from oneclock.rule import RECOMMENDED, rule_from
+from oneclock.rule import RECOMMENDED, nearest_beta, rule_from
 from oneclock.study.sweeps import Sweep, Trial
 from oneclock.study.table import read
 
@@ -26,6 +27,12 @@ def test_what_is_recommended_is_what_the_written_rule_picks(chooser, sweeps):
     first, *_ = chooser.choose(chooser.ground(sweeps), chooser.ground(losses_study().sweeps))
     last = chooser.decided(read(chooser.SHORT_STUDY).sweeps, first)
     assert rule_from(chooser.CANDIDATES[last]) == RECOMMENDED
+
+
+def test_the_short_study_measures_what_is_recommended_and_its_rival(chooser):
+    joined = rule_from(chooser.CANDIDATES["joined"])
+    for made, measured in ((RECOMMENDED, chooser.FLAT_AT), (joined, chooser.JOINED_AT)):
+        assert nearest_beta(made(short.BUDGET), short.BETAS) == measured[0]
 
 
 def test_fresh_seeds_decide_only_where_their_interval_lies_below_zero(chooser):

@@ -64,6 +64,8 @@ def test_it_is_data_and_stays_unsaid_where_it_is_not_used():
 def test_a_seed_comes_once():
     with pytest.raises(ValueError, match="seeds that come again must be others"):
         protocol_from("grid", seeds=(1, 2), again=(2, 3))
+    with pytest.raises(ValueError, match=r"got \[3\] twice"):
+        protocol_from("grid", again=(3, 4))  # 1, 2, 3 are the seeds of a target that does not say its own
 
 
 def test_a_study_knows_every_run_that_may_be_asked_for(tmp_path):

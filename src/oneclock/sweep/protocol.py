@@ -185,7 +185,7 @@ def _check_lists(protocol: Protocol) -> None:
         given = getattr(protocol, name, ())
         if len(set(given)) != len(given):
             raise ValueError(f"{name} holds a value twice: {given}")
-    if twice := set(protocol.seeds) & set(getattr(protocol, "again", ())):
+    if twice := set(protocol.seeds or SEEDS) & set(getattr(protocol, "again", ())):
         raise ValueError(f"seeds that come again must be others, got {sorted(twice)} twice")
     if not all(0 < rate < math.inf for rate in getattr(protocol, "rates", ())):
         raise ValueError(f"rates are finite numbers above 0, got {getattr(protocol, 'rates', ())}")
