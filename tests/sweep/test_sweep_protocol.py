@@ -10,6 +10,7 @@ from oneclock import rule
 from oneclock.study.best import best_beta
 from oneclock.sweep.adaptive import settled
 from oneclock.sweep.protocol import Adaptive, Grid, Paper, as_data, joined, next_step, protocol_from
+from oneclock.sweep.surface import block
 
 protocols = st.one_of(
     st.builds(Paper, second=st.sampled_from(["top_k", "window", "neighbours"]), keep=st.integers(1, 13)),
@@ -186,6 +187,33 @@ def test_a_best_pair_at_the_end_of_the_rates_is_not_called_bracketed():
     assert "has the largest rate" in played(Adaptive(rates=rates), falling(9))[1]
     assert "has the smallest rate" in played(Adaptive(rates=rates), falling(0))[1]
     assert "beyond it" not in played(Adaptive(rates=rates), falling(1))[1]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_what_lies_around_the_best_pair_is_measured_though_other_seeds_have_moved_it(data):
+    drawn, rates = {}, (0.25, 0.5, 1.0, 2.0, 4.0)
+
+    def loss_of(cell):
+        if cell not in drawn:
+            drawn[cell] = data.draw(st.floats(1, 3))
+        return drawn[cell]
+
+    losses, _ = played(Adaptive(seeds=(1, 2), rates=rates, max_runs=1000), loss_of)
+    pairs = {(cell.beta, cell.rate) for cell in losses}
+    means = {(cell.beta, cell.rate): losses[cell] + losses[cell._replace(seed=1)] for cell in losses if cell.seed == 2}
+    best = min(means, key=lambda pair: (means[pair], pair))
+    assert {*block(rule.GRID, rates, best)} <= pairs
+
+
+def test_a_pair_that_other_seeds_make_the_best_is_bracketed_too():
+    def moved(cell):
+        away = abs(cell.rate - (1.0 if cell.seed == 1 else 2.0))
+        return bowl(cell) + (away / 100 if cell.seed == 1 else away)
+
+    losses, reason = played(Adaptive(seeds=(1, 2), rates=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0)), moved)
+    assert {cell.rate for cell in losses} == {0.5, 1.0, 2.0, 4.0}
+    assert "the best pair is bracketed" in reason
 
 
 def test_rates_cross_the_betas_and_the_arms():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oneclock import rule
 from oneclock.sweep.cells import Cell, Losses, Step, mean, ranked
-from oneclock.sweep.surface import FEW, Pair, bracketing, climb, own_rate
+from oneclock.sweep.surface import FEW, Pair, block, bracketing, climb, own_rate
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Adaptive:
         tied = {cell: loss for cell, loss in losses.items() if isinstance(cell.beta, float)}
         left = self.limit - len(tied)
         if self.rates:
-            wanted, reason = self._climb_pairs(tied, budget) or self._repeat_pairs(tied)
+            wanted, reason = self._step_pairs(tied, budget)
         else:
             wanted, reason = self._climb(tied, budget) or self._repeat(tied)
         cells = [cell for cell in wanted if cell not in tied][: max(left, 0)]
@@ -72,33 +72,42 @@ class Adaptive:
                 return wanted, ""
         return [], f"the best is bracketed and the best {len(three)} have run with every seed"
 
-    def _climb_pairs(self, losses: Losses, budget: int) -> tuple[list[Cell], str] | None:
-        """The runs that bracket the best pair with the first seed, or None once it is bracketed."""
+    def _step_pairs(self, losses: Losses, budget: int) -> tuple[list[Cell], str]:
+        """The runs that bracket the best pair with the first seed; then seeds for the best few, and what these ask for.
+
+        What lies around the best is looked at all or not at all, so that the order in which runs end changes nothing.
+        """
         seed, start = self.seeds[0], (self.start(budget), own_rate(self.rates))
         first = _pairs(losses, seed)
-        wanted, path = climb(self.betas, self.rates, start, first)
-        if wanted:
-            return [Cell(beta, seed, rate) for beta, rate in wanted], ""
-        if not math.isfinite(first[path[-1]]):
+        wanted, path, seen = climb(self.betas, self.rates, start, first)
+        if not wanted and not math.isfinite(first[path[-1]]):
             return [], f"none of {len(first)} pairs around the start ended with a finite loss"
-        return None
+        while not wanted:
+            cells, reason, best = self._repeat_pairs(losses, {pair: first[pair] for pair in seen})
+            around = {*block(self.betas, self.rates, best)}
+            if cells or around <= seen:
+                return cells, reason
+            wanted = sorted(around - {*first})
+            seen |= around
+        return [Cell(beta, seed, rate) for beta, rate in wanted], ""
 
-    def _repeat_pairs(self, losses: Losses) -> tuple[list[Cell], str]:
-        """The next seed for the best few pairs, until more seeds would not change the choice."""
-        first = _pairs(losses, self.seeds[0])
+    def _repeat_pairs(self, losses: Losses, first: Mapping[Pair, float]) -> tuple[list[Cell], str, Pair]:
+        """The next seed for the best few pairs, or why they need no more; and the best of them by now."""
         few = [pair for pair in ranked(first)[:FEW] if math.isfinite(first[pair])]
-        whole = len(self.betas) * len(self.rates) * len(self.seeds)
-        saved = f"{len(losses)} runs where the whole grid has {whole}"
-        for index, seed in enumerate(self.seeds[1:], start=1):
-            spent = [[losses[Cell(beta, s, rate)] for s in self.seeds[:index]] for beta, rate in few]
-            if index >= 2 and settled(spent):
-                return [], f"one more seed would not change the best pair; {saved}{self._beyond(few[0])}"
-            wanted = [Cell(beta, seed, rate) for beta, rate in few]
+        for count, after in enumerate((*self.seeds[1:], None), start=1):
+            spent = {(beta, rate): [losses[Cell(beta, s, rate)] for s in self.seeds[:count]] for beta, rate in few}
+            best = ranked({pair: mean(values) for pair, values in spent.items()})[0]
+            if count >= 2 and settled(list(spent.values())):
+                break
+            wanted = [] if after is None else [Cell(beta, after, rate) for beta, rate in few]
             if any(cell not in losses for cell in wanted):
-                return wanted, ""
-        beyond = self._beyond(few[0])
+                return wanted, "", best
+        beyond, whole = self._beyond(best), len(self.betas) * len(self.rates) * len(self.seeds)
         found = "no pair beside the best is better" if beyond else "the best pair is bracketed"
-        return [], f"{found}, and the best {len(few)} have run with every seed; {saved}{beyond}"
+        enough = (
+            f"the best {len(few)} have run with every seed" if after is None else "one more seed would not change it"
+        )
+        return [], f"{found}, and {enough}; {len(losses)} runs where the whole grid has {whole}{beyond}", best
 
     def _beyond(self, pair: tuple[float, float]) -> str:
         """Words where the best pair of the climb has the smallest or the largest rate."""
