@@ -216,6 +216,31 @@ def test_a_pair_that_other_seeds_make_the_best_is_bracketed_too():
     assert "the best pair is bracketed" in reason
 
 
+def test_the_recommended_beta_is_judged_by_every_seed_though_it_is_not_among_the_best():
+    losses, _ = played(Adaptive(rates=(0.5, 1.0, 2.0)), lambda cell: 10 * bowl(cell) + cell.rate, budget=4_000)
+    assert {cell.seed for cell in losses if cell.beta == rule.nearest_beta(rule.beta_for(4_000))} >= {1, 2}
+
+
+def test_a_pair_whose_first_seed_lies_below_the_best_mean_gets_the_others():
+    def unlucky(cell):
+        return bowl(cell) + (0.01 * abs(math.log2(cell.rate)) if cell.seed == 1 else 5.0)
+
+    rates = (0.25, 0.5, 1.0, 2.0, 4.0)
+    losses, _ = played(Adaptive(seeds=(1, 2), rates=rates, max_runs=1000), unlucky)
+    assert {(cell.beta, cell.rate) for cell in losses if cell.seed == 2} == {(c.beta, c.rate) for c in losses}
+
+
+@pytest.mark.parametrize(("later", "seeded"), [(0.0, {1.0}), (0.5, {1.0, 2.0})])
+def test_an_arm_has_a_second_rate_where_the_first_was_lucky(later, seeded):
+    arm, tuned = (0.9, 0.999), {0.25: 1.9, 0.5: 1.5, 1.0: 1.0, 2.0: 1.2, 4.0: 1.8}
+
+    def loss_of(cell):
+        return tuned[cell.rate] + (later if cell.seed > 1 else 0.0) if cell.beta == arm else bowl(cell)
+
+    losses, _ = played(Adaptive(rates=tuple(tuned), arms=(arm,)), loss_of)
+    assert {cell.rate for cell in losses if cell.beta == arm and cell.seed == 3} == seeded
+
+
 def test_rates_cross_the_betas_and_the_arms():
     losses, _ = played(Grid(betas=(0.5, 0.9), seeds=(1, 2), arms=((0.9, 0.999),), rates=(0.3, 1.0)), lambda cell: 1.0)
     assert len(losses) == (2 + 1) * 2 * 2

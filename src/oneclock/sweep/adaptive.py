@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from oneclock import rule
 from oneclock.sweep.cells import Cell, Losses, Step, mean, ranked
 from oneclock.sweep.surface import FEW, Pair, block, bracketing, climb, own_rate
+
+ARM_RATES = 2
+"""Rates of an untied pair that get every seed, at most."""
 
 
 @dataclass(frozen=True)
 class Adaptive:
     """Find the best beta with few runs: climb from the rule's choice until bracketed, then seeds for the best three.
 
-    With `rates` it climbs over both axes to the best pair, from the user's own rate. Stops when one more seed would
-    change the choice with a chance of less than about one in a hundred, when the seeds are spent, or at `max_runs`
-    (10, with rates 30).
+    With `rates` it climbs over both axes to the best pair, from the user's own rate; `sweep/surface.py` says how. It
+    stops when one more seed would change the choice with a chance of less than about one in a hundred, when the seeds
+    are spent, or at `max_runs` (10, with rates 36).
     """
 
     betas: tuple[float, ...] = rule.GRID
@@ -29,7 +33,7 @@ class Adaptive:
     @property
     def limit(self) -> int:
         """How many tied runs it may spend."""
-        return self.max_runs or (30 if self.rates else 10)
+        return self.max_runs or (36 if self.rates else 10)
 
     def start(self, budget: int) -> float:
         """Where the climb begins: the beta that is recommended for `budget` steps."""
@@ -83,31 +87,41 @@ class Adaptive:
         if not wanted and not math.isfinite(first[path[-1]]):
             return [], f"none of {len(first)} pairs around the start ended with a finite loss"
         while not wanted:
-            cells, reason, best = self._repeat_pairs(losses, {pair: first[pair] for pair in seen})
-            around = {*block(self.betas, self.rates, best)}
-            if cells or around <= seen:
-                return cells, reason
+            found = {pair: first[pair] for pair in seen}
+            own = ranked({pair: loss for pair, loss in found.items() if pair[0] == start[0]})[:1]
+            few = [pair for pair in dict.fromkeys(ranked(found)[:FEW] + own) if math.isfinite(found[pair])]
+            turn = self._turn(losses, found, few)
+            around = {*block(self.betas, self.rates, turn.best)}
+            if turn.cells or around <= seen:
+                return turn.cells, self._bracketed(turn, len(losses))
             wanted = sorted(around - {*first})
             seen |= around
         return [Cell(beta, seed, rate) for beta, rate in wanted], ""
 
-    def _repeat_pairs(self, losses: Losses, first: Mapping[Pair, float]) -> tuple[list[Cell], str, Pair]:
-        """The next seed for the best few pairs, or why they need no more; and the best of them by now."""
-        few = [pair for pair in ranked(first)[:FEW] if math.isfinite(first[pair])]
+    def _turn(self, losses: Losses, first: Mapping[Pair, float], few: list[Pair]) -> _Turn:
+        """The next seed for a `few` of the pairs in `first`, until one more would not change the choice.
+
+        A pair whose first seed lies below the best mean joins them: what has one seed only might be the better one.
+        """
         for count, after in enumerate((*self.seeds[1:], None), start=1):
             spent = {(beta, rate): [losses[Cell(beta, s, rate)] for s in self.seeds[:count]] for beta, rate in few}
-            best = ranked({pair: mean(values) for pair, values in spent.items()})[0]
-            if count >= 2 and settled(list(spent.values())):
+            means = {pair: mean(values) for pair, values in spent.items()}
+            best = ranked(means)[0]
+            if after is None or (count >= 2 and settled(list(spent.values()))):
                 break
-            wanted = [] if after is None else [Cell(beta, after, rate) for beta, rate in few]
+            wanted = [Cell(beta, after, rate) for beta, rate in few]
             if any(cell not in losses for cell in wanted):
-                return wanted, "", best
-        beyond, whole = self._beyond(best), len(self.betas) * len(self.rates) * len(self.seeds)
+                return _Turn(wanted, best, len(few), False)
+        below = [pair for pair in ranked(first) if pair not in few and first[pair] < means[best]]
+        return self._turn(losses, first, few + below) if below else _Turn([], best, len(few), after is None)
+
+    def _bracketed(self, turn: _Turn, runs: int) -> str:
+        """Why there is nothing left to run."""
+        beyond, whole = self._beyond(turn.best), len(self.betas) * len(self.rates) * len(self.seeds)
         found = "no pair beside the best is better" if beyond else "the best pair is bracketed"
-        enough = (
-            f"the best {len(few)} have run with every seed" if after is None else "one more seed would not change it"
-        )
-        return [], f"{found}, and {enough}; {len(losses)} runs where the whole grid has {whole}{beyond}", best
+        every = f"{turn.few} pairs have run with every seed"
+        enough = every if turn.every_seed else "one more seed would not change it"
+        return f"{found}, and {enough}; {runs} runs where the whole grid has {whole}{beyond}"
 
     def _beyond(self, pair: tuple[float, float]) -> str:
         """Words where the best pair of the climb has the smallest or the largest rate."""
@@ -117,20 +131,37 @@ class Adaptive:
         return f"; the best pair has the {which} rate, and the best may lie beyond it (--extend with more --rates)"
 
     def arms_next(self, losses: Losses) -> tuple[list[Cell], int]:
-        """The runs of untied pairs: each climbs over the rates with the first seed, then its best has the others.
+        """The runs of untied pairs, and at most how many are left."""
+        found = [self._arm_next(arm, losses) for arm in self.arms]
+        return [cell for cells, _ in found for cell in cells], sum(left for _, left in found)
 
-        Also at most how many are left.
+    def _arm_next(self, arm: tuple[float, float], losses: Losses) -> tuple[list[Cell], int]:
+        """A climb over the rates with the first seed, then the other seeds for its best.
+
+        And for a second rate, where its first seed lies below the mean of the best.
         """
-        wanted, left = [], 0
-        for arm in self.arms:
-            own = {cell: loss for cell, loss in losses.items() if cell.beta == arm and cell.seed == self.seeds[0]}
-            first = {cell.rate: loss for cell, loss in own.items() if cell.rate is not None}
-            rates, best = bracketing(self.rates, own_rate(self.rates), first)
-            again = [Cell(arm, seed, best) for seed in self.seeds[1:]]
-            waiting = [cell for cell in again if cell not in losses]
-            wanted += [Cell(arm, self.seeds[0], rate) for rate in rates] or waiting
-            left += len(self.rates) - len(first) + len(again) if rates else len(waiting)
-        return wanted, left
+        seed, *others = self.seeds
+        first = {rate: losses[Cell(arm, seed, rate)] for rate in self.rates if Cell(arm, seed, rate) in losses}
+        rates, best = bracketing(self.rates, own_rate(self.rates), first)
+        if rates:
+            return [Cell(arm, seed, one) for one in rates], len(self.rates) - len(first) + ARM_RATES * len(others)
+        few, cells = [best], [Cell(arm, one, best) for one in others]
+        if all(cell in losses for cell in cells):
+            lowest = mean([first[best], *(losses[cell] for cell in cells)])
+            few += [rate for rate in ranked(first) if rate != best and first[rate] < lowest][: ARM_RATES - 1]
+            cells = [Cell(arm, one, rate) for rate in few for one in others]
+        waiting = [cell for cell in cells if cell not in losses]
+        more = (ARM_RATES - 1) * len(others) if len(few) == 1 and waiting else 0
+        return waiting, len(waiting) + more
+
+
+class _Turn(NamedTuple):
+    """Runs that some pairs need now, the best of them so far, how many they are, and whether every seed is spent."""
+
+    cells: list[Cell]
+    best: Pair
+    few: int
+    every_seed: bool
 
 
 def settled(losses: Sequence[Sequence[float]]) -> bool:

@@ -73,7 +73,7 @@ def joint_study(out: Path, quick: bool = False) -> Plan:
 
     >>> study = joint_study(Path("joint"))
     >>> len(study.targets), study.protocol.limit
-    (13, 30)
+    (13, 36)
     """
     return Plan(out, _targets(JOINT, quick), Adaptive(seeds=SEEDS, arms=ARMS, rates=joint.RATES))
 

@@ -3,8 +3,9 @@
 The first seed climbs. Around the best cell so far its four neighbours run; the climb moves to a better one and goes
 on; once none is better the four diagonal ones run too, because the best beta moves with the rate and a valley may lie
 across both axes. The best pair is bracketed when all eight around it are worse, or the grid ends there. Then the best
-few cells get the other seeds, until one more would not change the choice. If these move the choice to a cell that does
-not have all of its eight, what is missing runs too, and whatever is among the best few then gets the other seeds.
+few cells get the other seeds, until one more would not change the choice; with them the best cell of the beta that is
+recommended, for what that costs is asked in the end, and whatever has a first seed below the best mean, for a first
+seed that was lucky rises. If the choice moves to a cell that does not have all of its eight, what is missing runs too.
 """
 
 from __future__ import annotations
