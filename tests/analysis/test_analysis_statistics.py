@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from oneclock.analysis import analyse, read
+from oneclock.analysis import analyse, outcome, read
 from oneclock.analysis.arena import Ground, compare
 from oneclock.analysis.bootstrap import gap_intervals, resample
 from oneclock.analysis.risk import figures
 from oneclock.analysis.robustness import noise_study
 from oneclock.analysis.tables import FIVE, baselines, horizons, rules_side_by_side
-from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
+from oneclock.rule import GRID, RECOMMENDED, Fixed, Power, Refresh, nearest_beta
 from oneclock.study.losses import Losses, losses_of, relative_gaps
 
 
@@ -69,6 +69,47 @@ def test_intervals_over_experiments_cover_the_mean_of_their_population():
         ground, _ = ground_of_truth(rng, 20, 0.002)
         hits += covered(ground.risk(np.full(20, 5), "all").mean.experiments, population[:, 5].mean())
     assert hits >= 52  # of 60 at 0.95
+
+
+@pytest.mark.parametrize("lift", [0.0, 0.03])
+def test_intervals_of_pairs_and_costs_cover_the_truth_and_are_none_the_wider_for_a_seeds_own_lift(lift):
+    rng, betas = np.random.default_rng(3), [0.68377, 0.82217, 0.9, 0.94377, 0.96838]
+    hits, width, repeats = np.zeros(2), 0.0, 150
+    for _ in range(repeats):
+        truth = 2 * (1 + 0.004 * (np.arange(6) - rng.uniform(1, 3)) ** 2)
+        losses = truth[:, None] * (1 + lift * rng.standard_normal(3)) * (1 + 0.005 * rng.standard_normal((6, 3)))
+        columns = {
+            "experiment": ["a"] * 18,
+            "budget": [5_000] * 18,
+            "beta": np.repeat([*betas, 0.9], 3),
+            "beta2": np.repeat([np.nan] * 5 + [0.999], 3),
+            "seed": [1, 2, 3] * 6,
+            "min_val_loss": losses.ravel(),
+        }
+        sweep = read(columns).sweeps[0]
+        (pair,) = outcome._arms(sweep, has_rates=False)
+        cost = outcome._cost("recommended", RECOMMENDED, 5_000, sweep)
+        assert cost.swept == 0.82217
+        gaps = truth / truth[:5].min() - 1
+        hits += covered(pair.interval, gaps[5]), covered(cost.interval, gaps[1])
+        width += (pair.interval.upper - pair.interval.lower) / repeats
+    assert (hits / repeats > 0.9).all()
+    assert (
+        width < 0.02
+    )  # six times the standard error of a difference of such means in pairs; a lift alone would be ten
+
+
+def test_a_pair_with_one_seed_is_compared_by_that_seed():
+    columns = {
+        "experiment": ["a"] * 6,
+        "budget": [9_000] * 6,
+        "beta": [0.9, 0.9, 0.99, 0.99, 0.5, 0.9],
+        "beta2": [None] * 5 + [0.999],
+        "seed": [1, 2, 1, 2, 1, 1],
+        "min_val_loss": [2.0, 4.0, 2.2, 4.2, 2.2, 2.1],
+    }
+    (found,) = analyse(read(columns), draws=20, repeats=5).experiments
+    assert found.arms[0].gap == pytest.approx(3.1 / 3.0 - 1)  # a tenth above the best with the seed that both have
 
 
 def test_a_beta_that_is_best_by_luck_is_not_certain_to_be_best():

@@ -199,20 +199,5 @@ def noise_floors(losses: Losses, resamples: Resamples) -> tuple[list[NoiseFloor 
     return floors, drawn
 
 
-def arm_interval(
-    loss: float, count: int, losses: Losses, row: int, resamples: Resamples, rng: np.random.Generator
-) -> Interval | None:
-    """An interval for the gap of an untied arm to the best tied beta, by the sweep's spread; it may be negative."""
-    noise = resamples.noise
-    if noise is None or resamples.loss is None or not noise.df[row] or not np.isfinite(loss):
-        return None
-    cell = (slice(row, row + 1), slice(int(losses.oracle[row]), int(losses.oracle[row]) + 1))
-    own = SeedNoise(noise.residuals[cell], noise.sizes[cell], noise.df[cell[0]])
-    drawn = own.draw(np.array([[loss]]), np.array([[count]]), len(resamples.loss), rng)[:, 0, 0]
-    tied = np.nanmin(resamples.loss[:, row], axis=-1)
-    figure = loss / float(np.nanmin(losses.loss[row])) - 1
-    return basic_interval(figure, drawn / tied - 1, resamples.level, floor=-1.0)
-
-
 def _finite(values: np.ndarray) -> Sequence[float]:
     return values[np.isfinite(values)].tolist()

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from oneclock.analysis.arena import Ground
-from oneclock.analysis.bootstrap import arm_interval, gap_intervals, noise_floors
+from oneclock.analysis.bootstrap import basic_interval, gap_intervals, noise_floors
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.picks import is_near, picks, rule_betas
+from oneclock.analysis.risk import central
 from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import (
     ArmPoint,
@@ -25,7 +26,7 @@ from oneclock.analysis.values import (
 )
 from oneclock.horizon import early_stop
 from oneclock.rule import RECOMMENDED, Refresh, Rule
-from oneclock.study.best import Interval, best_of_sweep
+from oneclock.study.best import LEVEL, Interval, best_of_sweep, distance
 from oneclock.study.losses import TARGET, error_bars, losses_of, relative_gaps, time_to_target
 from oneclock.study.sweeps import Sweep, Trial
 
@@ -45,7 +46,6 @@ def experiment_results(
     floors, _ = noise_floors(ground.losses, ground.resamples)
     betas = rule_betas(rule, ground.horizons)
     stable = {row.experiment: row for row in stability}
-    rng = np.random.default_rng(seed)
     beside = _beside(rule, given)
     results = []
     for row, (whole, sweep, horizon) in enumerate(zip(swept, sweeps, horizons, strict=True)):
@@ -66,7 +66,7 @@ def experiment_results(
                 best_word=best.word,
                 best_rate=best.rate,
                 surface=surface_of(whole, seed=seed),
-                rules=tuple(_cost(name, one, horizon.used, points) for name, one in beside),
+                rules=tuple(_cost(name, one, horizon.used, whole) for name, one in beside),
                 oracle_beta=oracle.beta,
                 oracle_loss=oracle.loss,
                 rule_beta=float(betas[row]) if chosen else None,
@@ -76,7 +76,7 @@ def experiment_results(
                 stable_to=chosen.upper if chosen else None,
                 noise_floor=floors[row],
                 gaps=points,
-                arms=tuple(_arms(sweep, row, ground, rng, whole.has_rates)),
+                arms=tuple(_arms(sweep, whole.has_rates)),
                 missing=(*sweep.missing, *none),
             )
         )
@@ -89,13 +89,21 @@ def _beside(rule: Refresh, given: Sequence[Rule]) -> list[tuple[str, Rule]]:
     return usual + [(one.name, one) for one in (rule, *given) if one not in (RECOMMENDED, Refresh())]
 
 
-def _cost(name: str, rule: Rule, horizon: float, points: Sequence[BetaPoint]) -> RuleCost:
+def _cost(name: str, rule: Rule, horizon: float, sweep: Sweep) -> RuleCost:
     (beta,) = rule_betas(rule, [horizon]).tolist()
-    (place,) = picks(rule, [horizon], np.array([[point.beta for point in points]]))
+    (place,) = picks(rule, [horizon], np.array([sweep.betas]))
     if place < 0:
         return RuleCost(name, None if math.isnan(beta) else beta, None, None, None, False)
-    point = points[place]
-    return RuleCost(name, beta, point.beta, point.gap, point.interval, is_near(beta, point.beta))
+    swept = sweep.betas[place]
+    gap, drawn = distance(sweep, swept)
+    interval = None if drawn is None else _likely(gap, drawn)
+    return RuleCost(name, beta, swept, 0.0 if math.isnan(gap) else max(gap, 0.0), interval, is_near(beta, swept))
+
+
+def _likely(gap: float, drawn: np.ndarray) -> Interval:
+    """What a gap may be in truth: none for the best, however far below the others it lies."""
+    low, high = central(np.maximum(2 * gap - drawn, 0), LEVEL)
+    return Interval(float(low), float(high), LEVEL)
 
 
 def _points(
@@ -132,21 +140,19 @@ def _points(
     return tuple(points)
 
 
-def _arms(sweep: Sweep, row: int, ground: Ground, rng: np.random.Generator, has_rates: bool) -> Iterator[ArmPoint]:
+def _arms(sweep: Sweep, has_rates: bool) -> Iterator[ArmPoint]:
     """The untied baselines, each with its gap to the best tied beta."""
-    best = float(np.nanmin(ground.losses.loss[row]))
-    pairs = sorted({(trial.beta, trial.beta2) for trial in sweep.untied if trial.beta2 is not None})
-    for beta1, beta2 in pairs:
+    for beta1, beta2 in sorted({(trial.beta, trial.beta2) for trial in sweep.untied if trial.beta2 is not None}):
         trials = [trial for trial in sweep.untied if (trial.beta, trial.beta2) == (beta1, beta2)]
         minima = [trial.min_val_loss for trial in trials if trial.min_val_loss is not None]
-        loss = math.fsum(minima) / len(minima) if minima else math.inf
+        gap, drawn = distance(sweep, (beta1, beta2))
         yield ArmPoint(
             name=f"betas ({beta1:g}, {beta2:g})",
             beta1=beta1,
             beta2=beta2,
-            gap=(loss - best) / best,
-            interval=arm_interval(loss, len(minima), ground.losses, row, ground.resamples, rng),
-            loss=loss,
+            gap=gap,
+            interval=basic_interval(gap, drawn, LEVEL, floor=-1.0),
+            loss=math.fsum(minima) / len(minima) if minima else math.inf,
             seeds=len(minima),
             runs=tuple(_run(trial, budget_of(sweep)) for trial in trials),
             rate=trials[0].rate if has_rates else None,

@@ -161,6 +161,33 @@ def best_of_sweep(sweep: Sweep) -> Best:
     return best_pair((_beta(trial), trial.rate, trial.seed, trial.loss) for trial in (*sweep.tied, *sweep.untied))
 
 
+def distance(sweep: Sweep, beta: Beta, draws: int = DRAWS) -> tuple[float, np.ndarray | None]:
+    """How far the loss of a beta or an untied pair lies from the lowest of the other tied betas, as a share of that.
+
+    Seeds in pairs, each at its own best rate; below 0 where it is the lower one. Also `draws` of it as repeats of the
+    sweep would have them, None where no beta has two seeds. Infinite where it has no finite loss, NaN where no other
+    beta has one.
+
+    >>> from oneclock.study.table import read
+    >>> table = {"experiment": "aaa", "budget": [9] * 3, "beta": [0.5, 0.9, 0.9], "seed": [1, 1, 2],
+    ...          "min_val_loss": [3.0, 2.0, 1.0]}
+    >>> distance(read(table).sweeps[0], 0.5, draws=0)  # 3 against 2 with the seed that both have: 2.5 and 1.5
+    (0.6666666666666667, None)
+    """
+    tuned = at_best_rates(sweep)
+    own = 2.0 if isinstance(beta, tuple) else beta  # beside the betas, which end at 1
+    runs = [(trial.beta, trial.seed, trial.loss) for trial in tuned.tied]
+    fit = _Paired(runs + [(own, trial.seed, trial.loss) for trial in tuned.untied if _beta(trial) == beta])
+    others = [one for one in fit.betas if one != own and one < 1]
+    if own not in fit.betas or not others:
+        return (math.nan if own in fit.betas else math.inf), None
+    drawn = fit.drawn(draws, [own, *others])
+    lowest = min(fit.level[one] for one in others)
+    if drawn is None:
+        return fit.level[own] / lowest - 1, None
+    return fit.level[own] / lowest - 1, drawn[:, 0] / drawn[:, 1:].min(axis=1) - 1
+
+
 class _Paired:
     """Runs with each seed's lift taken out: `level` is the loss of each finite beta as the mean seed would have it."""
 
@@ -236,14 +263,18 @@ class _Paired:
         curve = np.polyfit(u, [self.level[beta] for beta in window], 2, w=weights)
         return dict(zip(window, np.polyval(curve, u).tolist(), strict=True)) if curve[0] > 0 else None
 
-    def drawn(self, draws: int) -> np.ndarray | None:
-        """draws x near: levels as repeats of the sweep would have them; None where no beta has two seeds."""
+    def drawn(self, draws: int, betas: Sequence[float] | None = None) -> np.ndarray | None:
+        """draws x betas (default: near): levels as repeats of the sweep would have them.
+
+        None where no beta has two seeds.
+        """
+        betas = self.near if betas is None else betas
         spread, freedom = self.noise
         if not freedom or not draws:
             return None
-        scale, errors = _repeats(draws, len(self.near), freedom)
-        per_seed = spread * scale / np.sqrt([len(self.seeds[beta]) for beta in self.near])
-        level = np.array([self.level[beta] for beta in self.near])
+        scale, errors = _repeats(draws, len(betas), freedom)
+        per_seed = spread * scale / np.sqrt([len(self.seeds[beta]) for beta in betas])
+        level = np.array([self.level[beta] for beta in betas])
         return level + per_seed * errors
 
 
