@@ -1,4 +1,4 @@
-"""What the joint and the short study measured, wherever it is told: `src/oneclock/gains.csv`, tables of the pages.
+"""What the studies measured, wherever it is told: `src/oneclock/gains.csv`, tables of the pages.
 
     python scripts/gains.py [STUDY]
 
@@ -30,6 +30,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "which-beta.md")
 TASKS = {"llama": "Llama, text", "gpt2": "GPT-2, code", "vit": "ViT, images"}
 JOINT_HEAD = "| task, steps | best beta | fitted | fitted rate | (0.9, 0.999) | (0.9, 0.95) |"
 SHORT_HEAD = "| twin | 0.684 against 0.822, % | 0.9 | (0.9, 0.999) |"
+PAIRS_HEAD = "| twin | (0.9, 0.999) | (0.9, 0.95) |"
 HEAD = "| steps | task | best tied beta | recommended, measured at | costs | (0.9, 0.999) costs |"
 FIELDS = (
     *("task", "steps", "held_out", "best_beta", "beta", "gap", "gap_low", "gap_high"),
@@ -175,6 +176,23 @@ def _told(mean: float, low: float, high: float) -> str:
     return _bold(f"{mean:+.1f} ({low:.1f} to {high:.1f})", (low, high))
 
 
+def pairs_table() -> str:
+    """How far the usual pairs lie from the best tied beta of each twin of the laptop study, in per cent."""
+    rows = []
+    for result in analyse(
+        ROOT / "studies" / "laptop", draws=10, repeats=5
+    ).experiments:  # pairs have draws of their own
+        cells = []
+        for arm in sorted(result.arms, key=lambda arm: -arm.beta2):
+            assert arm.interval is not None
+            gap, low, high = (
+                round(100 * value, 1) + 0.0 for value in (arm.gap, arm.interval.lower, arm.interval.upper)
+            )
+            cells.append(_bold(f"{gap} ({low} to {high})", (arm.interval.lower, arm.interval.upper)))
+        rows.append(f"| {result.name} | {' | '.join(cells)} |")
+    return "\n".join([PAIRS_HEAD, "| --- " * 3 + "|", *rows])
+
+
 def place(page: Path, head: str, made: str) -> None:
     """Put a table where the page has the last one with that head."""
     before, rest = page.read_text().split(head)
@@ -194,6 +212,7 @@ if __name__ == "__main__":
         place(page, HEAD, table())
     place(ROOT / "docs" / "joint.md", JOINT_HEAD, joint_table(found))
     place(ROOT / "docs" / "short.md", SHORT_HEAD, short_table())
+    place(ROOT / "docs" / "findings.md", PAIRS_HEAD, pairs_table())
     for series in found.series:
         beta, rate = _span(series.alpha, series.alpha_interval, ".2f"), "none"
         if series.rate_alpha is not None:

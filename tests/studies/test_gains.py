@@ -31,6 +31,10 @@ def test_the_table_of_the_short_study_is_what_its_fresh_seeds_say(made):
     assert made.short_table() in (ROOT / "docs" / "short.md").read_text()
 
 
+def test_the_table_of_usual_pairs_is_what_the_laptop_study_says(made):
+    assert made.pairs_table() in (ROOT / "docs" / "findings.md").read_text()
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md", "docs/short.md"])
 def test_what_the_usual_pair_costs_at_300_steps_is_told_alike(made, page):
     told = next(line for line in made.short_table().splitlines() if "pooled" in line).split("|")[-2]
