@@ -179,9 +179,8 @@ def _told(mean: float, low: float, high: float) -> str:
 def pairs_table() -> str:
     """How far the usual pairs lie from the best tied beta of each twin of the laptop study, in per cent."""
     rows = []
-    for result in analyse(
-        ROOT / "studies" / "laptop", draws=10, repeats=5
-    ).experiments:  # pairs have draws of their own
+    laptop = analyse(ROOT / "studies" / "laptop", draws=10, repeats=5)  # pairs have draws of their own
+    for result in laptop.experiments:
         cells = []
         for arm in sorted(result.arms, key=lambda arm: -arm.beta2):
             assert arm.interval is not None
