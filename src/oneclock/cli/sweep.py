@@ -61,7 +61,7 @@ def command(
     second: Annotated[
         str | None, typer.Option(help="paper: which betas get more seeds: top_k, window or neighbours.")
     ] = None,
-    max_runs: Annotated[int | None, typer.Option(help="adaptive: stop there.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="adaptive: stop there. Default: 10, with --rates 36.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
     gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,

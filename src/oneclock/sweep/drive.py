@@ -66,7 +66,7 @@ def run_sweep(
         protocol: Which runs: `paper`, `grid` or `adaptive`, or a protocol value.
         betas: The betas to sweep (default: the paper's 13).
         seeds: The seeds (default: 1, 2, 3, or what an experiment says).
-        rates: Learning rates to cross with the betas, for `grid`: factors on an experiment's own, or the `lr` that
+        rates: Learning rates to sweep too, for `grid` and `adaptive`: factors on an experiment's own, or the `lr` that
             your function then takes.
         again: Seeds that come last in `grid`, for each beta at its own best rate: they have chosen nothing.
         arms: Untied pairs (beta1, beta2) beside the sweep (default: (0.9, 0.999) and (0.9, 0.95) beside experiments,
@@ -74,7 +74,7 @@ def run_sweep(
         second: Which betas get the other seeds in `paper`: the best (`top_k`), those around the best (`window`), or
             the neighbours with the smallest sum (`neighbours`), as the paper's losses have them.
         keep: How many betas get the other seeds in `paper` (default: 5).
-        max_runs: How many runs `adaptive` may spend (default: 10).
+        max_runs: How many runs `adaptive` may spend (default: 10, with rates 36).
         name: What to call a function's experiment.
         settings: Settings of an experiment, as `optimizer.lr=0.003`.
         data_dir: Where the data of an experiment lie (default: ONECLOCK_DATA, or caches).

@@ -197,7 +197,9 @@ class Plan:
 
     def step(self, target: Target) -> Step:
         """What the protocol wants next of a target."""
-        return protocols.next_step(self._protocol(target), self.losses(target), target.budget)
+        step = protocols.next_step(self._protocol(target), self.losses(target), target.budget)
+        assert self._places(target).keys() >= {*step.runs}, "a run whose end is not counted would be asked for for ever"
+        return step
 
     def _protocol(self, target: Target) -> Protocol:
         """The protocol with the target's own seeds where nobody chose."""
