@@ -12,14 +12,16 @@ import io
 import sys
 from pathlib import Path
 
+import numpy as np
 from fresh_seeds import FLAT_AT, JOINED_AT, SHORT_STUDY, USUAL, difference, pooled
 from scipy import stats
 
 from oneclock.analysis import analyse
+from oneclock.analysis.risk import central
 from oneclock.analysis.values import Analysis, ExperimentResult
 from oneclock.experiments import find, short
 from oneclock.gains import Gain, gains, in_percent
-from oneclock.study.best import Interval, at_best_rates
+from oneclock.study.best import LEVEL, Interval, at_best_rates, distance
 from oneclock.study.sweeps import Sweep, Sweeps
 from oneclock.study.table import read
 from oneclock.sweep.studies import joint_study
@@ -50,9 +52,10 @@ def results(study: Path) -> Analysis:
     return analyse(Sweeps(tuple(complete(study))))
 
 
-def rows(analysis: Analysis) -> list[dict[str, str]]:
+def rows(sweeps: list[Sweep], analysis: Analysis) -> list[dict[str, str]]:
     """One for each task and length, and one for the short study; the series over batches asks another question."""
-    joint = [_row(one) for one in analysis.experiments if "-b" not in one.name]
+    found = {one.name: one for one in analysis.experiments if "-b" not in one.name}
+    joint = [_row(sweep, found[sweep.name]) for sweep in sweeps if sweep.name in found]
     return sorted([*joint, _short_row()], key=lambda row: int(row["steps"]))
 
 
@@ -71,28 +74,36 @@ def _short_row() -> dict[str, str]:
     return dict(zip(FIELDS, (*words, *shares, str(len(sweeps)), f"{max(ours)[0] / 100:.5f}"), strict=True))
 
 
-def _row(result: ExperimentResult) -> dict[str, str]:
+def _row(sweep: Sweep, result: ExperimentResult) -> dict[str, str]:
     _, family, steps = result.name.split("-")
     ours = next(cost for cost in result.rules if cost.name == "recommended")
     usual = next(arm for arm in result.arms if (arm.beta1, arm.beta2) == (0.9, 0.999))
     assert ours.swept is not None
-    assert ours.gap is not None
+    gap, interval = in_pairs(sweep, ours.swept)
     best = result.best_beta if result.best_beta is not None else result.oracle_beta
     words = (TASKS[family], steps, "yes" if result.split == "heldout" else "no", f"{best:g}", f"{ours.swept:g}")
-    numbers = (*_digits(ours.gap, ours.interval), *_digits(usual.gap, usual.interval), "1", f"{ours.gap:.5f}")
+    numbers = (*_digits(gap, interval), *_digits(usual.gap, usual.interval), "1", f"{gap:.5f}")
     return dict(zip(FIELDS, (*words, *numbers), strict=True))
+
+
+def in_pairs(sweep: Sweep, beta: float) -> tuple[float, Interval]:
+    """A beta's gap to the best tied one, seeds in pairs: 0 for the best, but not for certain."""
+    away, drawn = distance(sweep, beta)
+    assert drawn is not None
+    low, high = central(np.maximum(2 * away - drawn, 0), LEVEL)
+    return max(away, 0.0), Interval(float(low), float(high), LEVEL)
 
 
 def _digits(gap: float, interval: Interval | None) -> tuple[str, str, str]:
     return f"{gap:.5f}", *(("", "") if interval is None else (f"{interval.lower:.5f}", f"{interval.upper:.5f}"))
 
 
-def text(analysis: Analysis) -> str:
+def text(sweeps: list[Sweep], analysis: Analysis) -> str:
     """The file, as text."""
     out = io.StringIO()
     writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows(analysis))
+    writer.writerows(rows(sweeps, analysis))
     return out.getvalue()
 
 
@@ -206,7 +217,7 @@ def default_study() -> Path:
 if __name__ == "__main__":
     study = Path(sys.argv[1]) if len(sys.argv) > 1 else default_study()
     found = results(study)
-    (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(found))
+    (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(complete(study), found))
     for page in PAGES:
         place(page, HEAD, table())
     place(ROOT / "docs" / "joint.md", JOINT_HEAD, joint_table(found))

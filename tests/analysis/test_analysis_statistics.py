@@ -12,7 +12,7 @@ from oneclock.analysis.bootstrap import gap_intervals, resample
 from oneclock.analysis.risk import figures
 from oneclock.analysis.robustness import noise_study
 from oneclock.analysis.tables import FIVE, baselines, horizons, rules_side_by_side
-from oneclock.rule import GRID, RECOMMENDED, Fixed, Power, Refresh, nearest_beta
+from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
 from oneclock.study.losses import Losses, losses_of, relative_gaps
 
 
@@ -72,9 +72,9 @@ def test_intervals_over_experiments_cover_the_mean_of_their_population():
 
 
 @pytest.mark.parametrize("lift", [0.0, 0.03])
-def test_intervals_of_pairs_and_costs_cover_the_truth_and_are_none_the_wider_for_a_seeds_own_lift(lift):
+def test_intervals_of_pairs_cover_the_truth_and_are_none_the_wider_for_a_seeds_own_lift(lift):
     rng, betas = np.random.default_rng(3), [0.68377, 0.82217, 0.9, 0.94377, 0.96838]
-    hits, width, repeats = np.zeros(2), 0.0, 150
+    hits, width, repeats = 0, 0.0, 150
     for _ in range(repeats):
         truth = 2 * (1 + 0.004 * (np.arange(6) - rng.uniform(1, 3)) ** 2)
         losses = truth[:, None] * (1 + lift * rng.standard_normal(3)) * (1 + 0.005 * rng.standard_normal((6, 3)))
@@ -88,12 +88,9 @@ def test_intervals_of_pairs_and_costs_cover_the_truth_and_are_none_the_wider_for
         }
         sweep = read(columns).sweeps[0]
         (pair,) = outcome._arms(sweep, has_rates=False)
-        cost = outcome._cost("recommended", RECOMMENDED, 5_000, sweep)
-        assert cost.swept == 0.82217
-        gaps = truth / truth[:5].min() - 1
-        hits += covered(pair.interval, gaps[5]), covered(cost.interval, gaps[1])
+        hits += covered(pair.interval, truth[5] / truth[:5].min() - 1)
         width += (pair.interval.upper - pair.interval.lower) / repeats
-    assert (hits / repeats > 0.9).all()
+    assert hits / repeats > 0.9
     assert width < 0.02  # not in pairs, a lift of 3 % would make it a tenth
 
 

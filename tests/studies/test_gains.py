@@ -14,8 +14,8 @@ from oneclock.gains import gains, gains_near
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_file_is_what_the_records_say(made, found):
-    assert made.text(found) == resources.files("oneclock").joinpath("gains.csv").read_text()
+def test_the_file_is_what_the_records_say(made, sweeps, found):
+    assert made.text(sweeps, found) == resources.files("oneclock").joinpath("gains.csv").read_text()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md"])

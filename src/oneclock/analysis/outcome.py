@@ -12,7 +12,6 @@ from oneclock.analysis.arena import Ground
 from oneclock.analysis.bootstrap import basic_interval, gap_intervals, noise_floors
 from oneclock.analysis.horizons import budget_of
 from oneclock.analysis.picks import is_near, picks, rule_betas
-from oneclock.analysis.risk import central
 from oneclock.analysis.surface import surface_of
 from oneclock.analysis.values import (
     ArmPoint,
@@ -66,7 +65,7 @@ def experiment_results(
                 best_word=best.word,
                 best_rate=best.rate,
                 surface=surface_of(whole, seed=seed),
-                rules=tuple(_cost(name, one, horizon.used, whole) for name, one in beside),
+                rules=tuple(_cost(name, one, horizon.used, points) for name, one in beside),
                 oracle_beta=oracle.beta,
                 oracle_loss=oracle.loss,
                 rule_beta=float(betas[row]) if chosen else None,
@@ -89,21 +88,13 @@ def _beside(rule: Refresh, given: Sequence[Rule]) -> list[tuple[str, Rule]]:
     return usual + [(one.name, one) for one in (rule, *given) if one not in (RECOMMENDED, Refresh())]
 
 
-def _cost(name: str, rule: Rule, horizon: float, sweep: Sweep) -> RuleCost:
+def _cost(name: str, rule: Rule, horizon: float, points: Sequence[BetaPoint]) -> RuleCost:
     (beta,) = rule_betas(rule, [horizon]).tolist()
-    (place,) = picks(rule, [horizon], np.array([sweep.betas]))
+    (place,) = picks(rule, [horizon], np.array([[point.beta for point in points]]))
     if place < 0:
         return RuleCost(name, None if math.isnan(beta) else beta, None, None, None, False)
-    swept = sweep.betas[place]
-    gap, drawn = distance(sweep, swept)
-    interval = None if drawn is None else _likely(gap, drawn)
-    return RuleCost(name, beta, swept, 0.0 if math.isnan(gap) else max(gap, 0.0), interval, is_near(beta, swept))
-
-
-def _likely(gap: float, drawn: np.ndarray) -> Interval:
-    """What a gap may be in truth: none for the best, however far below the others it lies."""
-    low, high = central(np.maximum(2 * gap - drawn, 0), LEVEL)
-    return Interval(float(low), float(high), LEVEL)
+    point = points[place]
+    return RuleCost(name, beta, point.beta, point.gap, point.interval, is_near(beta, point.beta))
 
 
 def _points(
