@@ -10,12 +10,21 @@ from typer.testing import CliRunner
 
 from oneclock.cli import app
 from oneclock.gains import gains, gains_near
+from oneclock.study.best import at_best_rates
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_file_is_what_the_records_say(made, sweeps, found):
     assert made.text(sweeps, found) == resources.files("oneclock").joinpath("gains.csv").read_text()
+
+
+def test_what_the_table_compares_has_run_with_three_seeds_or_more(sweeps, found):
+    for sweep, result in zip(map(at_best_rates, sweeps), found.experiments, strict=True):
+        assert sweep.name == result.name
+        ours = next(cost.swept for cost in result.rules if cost.name == "recommended")
+        assert len({trial.seed for trial in sweep.tied if trial.beta == ours}) >= 3, sweep.name
+        assert min(arm.seeds for arm in result.arms) >= 3, sweep.name
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md"])
