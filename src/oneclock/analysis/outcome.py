@@ -64,6 +64,7 @@ def experiment_results(
                 tied_with=best.tied_with,
                 best_word=best.word,
                 best_rate=best.rate,
+                best_at_end=best.at_end,
                 surface=surface_of(whole, seed=seed),
                 rules=tuple(_cost(name, one, horizon.used, points) for name, one in beside),
                 oracle_beta=oracle.beta,

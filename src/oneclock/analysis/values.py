@@ -136,9 +136,9 @@ class RuleCost:
 class ExperimentResult:
     """One experiment: the sweep, its best beta, its oracle, its horizon, and what the refresh rule selects.
 
-    `best_beta`, its interval, the betas not told apart from it, what to say of it and `best_rate` (None where one rate
-    was swept) are those of `study.best`, which pairs seeds; `oracle_beta` is the paper's, the smallest L of all, which
-    gaps are measured from.
+    `best_beta`, its interval, the betas not told apart from it, what to say of it, `best_rate` (None where one rate was
+    swept) and `best_at_end` are those of `study.best`, which pairs seeds; `oracle_beta` is the paper's, the smallest L
+    of all, which gaps are measured from.
     `gaps` holds one point per swept beta, ascending. `selected_beta` is None where the rule has no beta (T <= R0);
     `surface` is L over beta and rate where several rates were swept; all else then has each beta at its own best rate.
     `rules` are what the recommendation, the paper's rule and those given would have cost. `rule_beta` is the selecting
@@ -156,6 +156,7 @@ class ExperimentResult:
     tied_with: tuple[float, ...]
     best_word: str
     best_rate: float | None
+    best_at_end: tuple[str, ...]
     rules: tuple[RuleCost, ...]
     surface: Surface | None
     oracle_beta: float

@@ -94,8 +94,8 @@ def _cost(rule: RuleCost, alone: bool) -> str:
 def _next(result: ExperimentResult) -> str:
     if result.best_beta is None:
         return "Next: sweep more betas, or more seeds, with --extend."
-    if "may lie" in result.best_word:
-        ends = " ".join(f"--{axis}s .." for axis in ("beta", "rate") if f"{axis} swept" in result.best_word)
+    if result.best_at_end:
+        ends = " ".join(f"--{axis}s .." for axis in result.best_at_end)
         return f"Next: sweep beyond that end with --extend {ends}, before you rely on it."
     rate = "..." if result.best_rate is None else f"{result.best_rate:g}"
     return f"Next: BalancedAdamW(model.parameters(), lr={rate}, beta={result.best_beta:g})"

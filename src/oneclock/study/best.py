@@ -45,7 +45,8 @@ class Best:
 
     `interval` holds the best beta in nineteen of twenty repeats; `tied_with` are the betas not told apart from it, by
     seeds in pairs. Both need a beta with two seeds: without, the interval is None and nothing is tied. `rate` is the
-    learning rate that the best beta was best at; None where one rate was swept.
+    learning rate that the best beta was best at; None where one rate was swept. `at_end` names what was swept too
+    little, `beta` or `rate`: the best lies at an end of it, and may lie beyond.
     """
 
     beta: float | None
@@ -53,6 +54,7 @@ class Best:
     tied_with: tuple[float, ...]
     word: str
     rate: float | None = None
+    at_end: tuple[str, ...] = ()
 
 
 def best_beta(runs: Iterable[Cell], draws: int = DRAWS) -> Best:
@@ -71,17 +73,18 @@ def best_beta(runs: Iterable[Cell], draws: int = DRAWS) -> Best:
     if max(fit.level.values()) - min(fit.level.values()) <= 1e-12 * max(map(abs, fit.level.values())):
         return _none("all betas end at the same loss: no one of them is best")
     beta = fit.chosen
+    end = _at_an_end(beta, fit.swept)
+    at_end = ("beta",) if end else ()
     drawn = fit.drawn(draws)
     if drawn is None:
-        alone = "one seed: how sure this is cannot be told"
-        return Best(beta, None, (), _joined(_at_an_end(beta, fit.swept), alone))
+        return Best(beta, None, (), _joined(end, "one seed: how sure this is cannot be told"), at_end=at_end)
     share = round((1 - LEVEL) / 2 * draws)
     lowest = np.partition(drawn.argmin(axis=1), [share, draws - 1 - share])
     lower, upper = fit.near[lowest[share]], fit.near[lowest[draws - 1 - share]]
     differences = np.partition(drawn - drawn[:, [fit.near.index(beta)]], share, axis=0)[share]
     tied = tuple(b for b, low in zip(fit.near, differences, strict=True) if b != beta and low <= 0)
     interval = Interval(min(lower, beta), max(upper, beta), LEVEL)
-    return Best(beta, interval, tied, _joined(_at_an_end(beta, fit.swept), _told_apart(tied)))
+    return Best(beta, interval, tied, _joined(end, _told_apart(tied)), at_end=at_end)
 
 
 RatedCell = tuple[Beta, float | None, int, float]
@@ -147,7 +150,9 @@ def best_pair(runs: Iterable[RatedCell]) -> Best:
     if found.beta is None or len(swept) < 2:
         return found
     rate = rates[found.beta]
-    return replace(found, rate=rate, word=_joined(_at_a_last_rate(rate, swept), found.word))
+    end = _at_a_last_rate(rate, swept)
+    at_end = (*found.at_end, "rate") if end else found.at_end
+    return replace(found, rate=rate, word=_joined(end, found.word), at_end=at_end)
 
 
 def best_of_sweep(sweep: Sweep) -> Best:
