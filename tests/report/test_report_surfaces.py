@@ -49,6 +49,20 @@ def test_the_plane_marks_the_lowest_cell_and_the_fitted_pair(analysis):
     assert span.low <= fitted.x[0] <= span.high
 
 
+def test_the_path_goes_through_the_best_beta_at_each_rate_that_three_ran_at():
+    ridge = {0.25: 0.96838, 0.5: 0.94377, 1.0: 0.9, 2.0: 0.82217}
+    cells = [(beta, rate) for rate in ridge for beta in BETAS] + [(0.9, 4.0), (0.68377, 4.0)]
+    losses = [
+        2 + 0.1 * abs(BETAS.index(beta) - BETAS.index(ridge.get(rate, 0.9))) + 0.05 * rate for beta, rate in cells
+    ]
+    columns = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells), "min_val_loss": losses}
+    columns |= {"beta": [beta for beta, _ in cells], "rate": [rate for _, rate in cells]}
+    (figure,) = surface_figures(analyse(read(columns), draws=20, repeats=5))
+    path = next(series for series in figure.charts[0].series if series.name == "best beta at each rate")
+    assert [1 - 10**-place for place in path.x] == pytest.approx([*ridge.values()])
+    assert [10**height for height in path.y] == pytest.approx([*ridge])
+
+
 def test_the_profile_holds_each_beta_at_its_best_rate(analysis):
     (figure,) = surface_figures(analysis)
     valley = figure.charts[1].series[0]

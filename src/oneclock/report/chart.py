@@ -33,7 +33,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Trace:
-    """Points in order of x, joined by a line unless `dash` is none; `low` and `high` bound a band, None where unknown.
+    """Points in their order, joined by a line unless `dash` is none; `low` and `high` bound a band, None where unknown.
 
     `texts` is what a pointer over each point reads; without it, the x and y values. Trace of one `group` are switched
     together and share one entry of the legend; `also` is a second switch that crosses groups.

@@ -28,8 +28,9 @@ SHADES = 5
 
 _CAPTION = (
     "Left: every pair that ran, shaded by the rank of its loss; the star is the lowest cell, the diamond the best pair "
-    "by a fitted bowl, with its intervals. Right: the loss at each beta's own best rate. The rate is a factor where an "
-    "experiment of the project was swept."
+    "by a fitted bowl, with its intervals; the dashed path goes through the best beta at each rate where three or more "
+    "ran. Right: the loss at each beta's own best rate. The rate is a factor where an experiment of the project was "
+    "swept."
 )
 
 
@@ -50,7 +51,7 @@ def plane_chart(surface: Surface) -> Chart:
         title="beta and rate",
         x=_betas(surface),
         y=log_axis("learning rate", min(rates) / 1.3, max(rates) * 1.3),
-        series=(*_shades(surface), _lowest(lowest, math.log10(lowest.rate)), *_fitted(surface)),
+        series=(*_shades(surface), *_path(surface), _lowest(lowest, math.log10(lowest.rate)), *_fitted(surface)),
         spans=tuple(_span(surface)),
     )
 
@@ -113,6 +114,20 @@ def _cells(name: str, cells: list[SurfaceCell], color: str, marker: str) -> Trac
         texts=tuple(map(_words, cells)),
         group=name,
     )
+
+
+def _path(surface: Surface) -> Iterator[Trace]:
+    """How the best beta moves with the rate: a line through the lowest cell of each rate, from the smallest rate up."""
+    by_rate: dict[float, list[SurfaceCell]] = {}
+    for cell in _finite(surface):
+        by_rate.setdefault(cell.rate, []).append(cell)
+    best = [min(by_rate[rate], key=lambda cell: cell.loss) for rate in sorted(by_rate) if len(by_rate[rate]) >= 3]
+    if len(best) > 1:
+        places = tuple(memory_place(cell.beta) for cell in best)
+        heights = tuple(math.log10(cell.rate) for cell in best)
+        name = "best beta at each rate"
+        texts = tuple(f"{name}: {_words(cell)}" for cell in best)
+        yield Trace(name, places, heights, palette.INK, "dashed", texts=texts, group=name)
 
 
 def _lowest(cell: SurfaceCell, height: float) -> Trace:
