@@ -7,7 +7,7 @@ import pytest
 from oneclock.study.claims import Claim
 from oneclock.study.folder import Row
 from oneclock.study.records import Result
-from oneclock.sweep import Grid, Plan, Where
+from oneclock.sweep import Adaptive, Grid, Plan, Where
 from oneclock.sweep.driver import Driver
 from oneclock.sweep.functions import Function
 from oneclock.sweep.job import Ended
@@ -84,3 +84,13 @@ def test_the_last_run_is_not_shared_by_workers_that_have_nothing_to_do(tmp_path)
         driver.submit()
         driver.progress.end(engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
     assert driver.progress.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"
+
+
+def test_time_left_is_that_of_all_workers_though_a_run_has_just_ended(tmp_path):
+    plan = Plan(tmp_path, [Function("x", 20_000, "sweep_target.py:train")], Adaptive())
+    with Claim.take(tmp_path) as claim:
+        engine = Instant()
+        driver = Driver(plan, Where(), claim, engine, ())
+        driver.submit()
+        driver.progress.end(engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
+    assert driver.progress.summary(workers=4) == "1 of at most 10 runs, about 18.0 s left"

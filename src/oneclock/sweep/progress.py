@@ -64,10 +64,10 @@ class Progress:
 
     def summary(self, workers: int) -> str:
         """How far it is in words, on so many workers."""
-        seconds = self._pace.left(self._left, min(workers, len(self.flying)))
+        done, left = len(self._over), sum(self._left.values())
+        seconds = self._pace.left(self._left, min(workers, left))
         tail = f", about {span(seconds)} left" if seconds else ""
-        done = len(self._over)
-        return f"{done} of at most {done + sum(self._left.values())} runs{tail}"
+        return f"{done} of at most {done + left} runs{tail}"
 
     def _row(self, path: str, target: Target, cell: Cell) -> Row:
         if not os.path.exists(path):
