@@ -52,6 +52,15 @@ def test_fresh_seeds_decide_only_where_their_interval_lies_below_zero(chooser):
     assert chooser.decided([better] * 5, "root") == "root"
 
 
+def test_what_both_studies_say_together_is_told_and_decides_nothing(chooser, sweeps):
+    effects = chooser.together(sweeps, read(chooser.SHORT_STUDY).sweeps)
+    found = chooser.pooled(effects)
+    assert len(effects) == 14
+    low, high = -found.interval.upper, -found.interval.lower
+    assert f"`joined` ends {-found.mean:.1f} % lower ({low:.1f} to {high:.1f})" in page("docs/short.md")
+    assert f"with the joint study's, {low:.1f} to {high:.1f}" in page("README.md")
+
+
 def test_a_pooled_mean_weighs_by_what_is_known_and_widens_where_twins_differ(chooser):
     alike = chooser.pooled([(-1.0, 0.1), (-1.1, 0.1), (-0.9, 0.1), (5.0, 20.0)])
     assert alike.mean == pytest.approx(-1.0, abs=0.01)

@@ -193,6 +193,23 @@ def distance(sweep: Sweep, beta: Beta, draws: int = DRAWS) -> tuple[float, np.nd
     return fit.level[own] / lowest - 1, drawn[:, 0] / drawn[:, 1:].min(axis=1) - 1
 
 
+def between(sweep: Sweep, one: float, two: float) -> tuple[float, float]:
+    """How far the loss at one beta lies above that at another, as a share of it, and the standard error of that.
+
+    Seeds in pairs, each beta at its own best rate; the error is NaN where no beta has two seeds.
+
+    >>> from oneclock.study.table import read
+    >>> table = {"experiment": "aaaa", "budget": [9] * 4, "beta": [0.5, 0.5, 0.9, 0.9], "seed": [1, 2, 1, 2],
+    ...          "min_val_loss": [3.0, 4.2, 2.0, 3.0]}
+    >>> tuple(round(number, 3) for number in between(read(table).sweeps[0], 0.5, 0.9))
+    (0.44, 0.04)
+    """
+    fit = _Paired((trial.beta, trial.seed, trial.loss) for trial in at_best_rates(sweep).tied)
+    spread, base = fit.noise[0], fit.level[two]
+    error = spread * math.sqrt(1 / len(fit.seeds[one]) + 1 / len(fit.seeds[two]))
+    return fit.level[one] / base - 1, error / base
+
+
 class _Paired:
     """Runs with each seed's lift taken out: `level` is the loss of each finite beta as the mean seed would have it."""
 
