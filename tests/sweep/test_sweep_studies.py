@@ -104,5 +104,5 @@ def test_what_runs_import_is_imported_before_they_are_forked_on_the_first_day_to
 
 def test_an_unknown_study_is_named():
     done = subprocess.run([sys.executable, "-m", "oneclock", "study", "desk"], capture_output=True, text=True)
-    known = "laptop, series, fashion, joint, short"
+    known = "laptop, series, fashion, joint, short, brief"
     assert (done.returncode, done.stderr) == (2, f"oneclock: there is no study 'desk'; there are: {known}\n")

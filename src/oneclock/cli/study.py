@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Which study: laptop, series, fashion, joint, or short.")],
+    name: Annotated[str, typer.Argument(help="Which study: laptop, series, fashion, joint, short or brief.")],
     out: Annotated[
         Path | None, typer.Option(help="The study's folder; its report goes below it. Default: NAME-study.")
     ] = None,
@@ -39,6 +39,8 @@ def command(
     joint: beta and learning rate tuned together, 250 to 64,000 steps.
 
     short: the eleven twins over 300 steps, three betas and torch's own pair at tuned rates.
+
+    brief: the same over 150 steps, with the betas of the two candidates that short left.
 
     oneclock study laptop --out laptop-study
 

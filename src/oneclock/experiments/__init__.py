@@ -10,7 +10,7 @@ from oneclock.experiments.notes import NOTES, origins
 from oneclock.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.experiments.published import AS_PRINTED, PUBLISHED
 from oneclock.experiments.recorded import recorded
-from oneclock.experiments.short import SHORT
+from oneclock.experiments.short import BRIEF, SHORT
 from oneclock.experiments.spec import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in PUBLISHED}
@@ -23,7 +23,7 @@ def find(name: str) -> Experiment:
     >>> find("vitb16-cifar100").budget
     19500
     """
-    others = (*AS_PRINTED, *SERIES, *FASHION, *JOINT, *SHORT)
+    others = (*AS_PRINTED, *SERIES, *FASHION, *JOINT, *SHORT, *BRIEF)
     known = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in others}
     if name not in known:
         hint = did_you_mean(name, list(known))
@@ -33,6 +33,7 @@ def find(name: str) -> Experiment:
 
 __all__ = [
     "AS_PRINTED",
+    "BRIEF",
     "EXPERIMENTS",
     "FASHION",
     "JOINT",

@@ -1,4 +1,4 @@
-"""The short study: the eleven twins over 300 steps, the length of a small fine-tuning, their rates to be tuned.
+"""The short studies: the eleven twins over 300 steps, the length of a small fine-tuning, and over 150; rates are tuned.
 
 Batches of text are four times the twins', and validation eight times, so that a beta is not judged by their noise.
 """
@@ -24,26 +24,39 @@ FRESH = tuple(range(5, 13))
 """Seeds that come last, at each beta's best rate by the others, so that they have chosen nothing."""
 
 
-def _short(of: Experiment) -> Experiment:
+BRIEF_BUDGET = 150
+
+BRIEF_BETAS = (0.65145, 0.83333)
+"""What the two candidates left give for 150 steps: `bent:6000,0.2` and `bent:6000,0`."""
+
+BRIEF_RATES = (0.5, 1.0, 2.0, 4.0)
+
+BRIEF_SEEDS = (1, 2, 3)
+
+BRIEF_FRESH = tuple(range(13, 21))
+
+
+def _short(of: Experiment, study: str, budget: int, seeds: tuple[int, ...]) -> Experiment:
     language, batches = isinstance(of.data, Text), of.evaluation.batches
     assert batches is not None
     return replace(
         of,
-        name=f"short-{of.name}",
-        title=f"{of.title}, {BUDGET} steps",
+        name=f"{study}-{of.name}",
+        title=f"{of.title}, {budget} steps",
         split="heldout",
         evaluation=replace(
             of.evaluation,
-            every=BUDGET // EVALUATIONS,
+            every=budget // EVALUATIONS,
             at_start=False,
             train_loss="running",
             batches=(8 if language else 1) * batches,
         ),
-        budget=BUDGET,
+        budget=budget,
         batch_size=(4 if language else 1) * of.batch_size,
-        seeds=SEEDS,
+        seeds=seeds,
     )
 
 
-SHORT: tuple[Experiment, ...] = tuple(_short(twin) for twin in TWINS)
+SHORT: tuple[Experiment, ...] = tuple(_short(twin, "short", BUDGET, SEEDS) for twin in TWINS)
+BRIEF: tuple[Experiment, ...] = tuple(_short(twin, "brief", BRIEF_BUDGET, BRIEF_SEEDS) for twin in TWINS)
 """None of them has chosen anything."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oneclock.experiments import FASHION, JOINT, LAPTOP, SERIES, SHORT, Experiment, check_installed, joint, short
+from oneclock.experiments import BRIEF, FASHION, JOINT, LAPTOP, SERIES, SHORT, Experiment, check_installed, joint, short
 from oneclock.rule import GRID
 from oneclock.sweep.cells import ARMS
 from oneclock.sweep.named import Named
@@ -89,12 +89,24 @@ def short_study(out: Path, quick: bool = False) -> Plan:
     return Plan(out, _targets(SHORT, quick), every)
 
 
+def brief_study(out: Path, quick: bool = False) -> Plan:
+    """What the two candidates left give for 150 steps, at every rate; then with fresh seeds.
+
+    >>> study = brief_study(Path("brief"))
+    >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
+    (11, 440)
+    """
+    every = Grid(short.BRIEF_BETAS, short.BRIEF_SEEDS, rates=short.BRIEF_RATES, again=short.BRIEF_FRESH)
+    return Plan(out, _targets(BRIEF, quick), every)
+
+
 STUDIES = {
     "laptop": laptop_study,
     "series": series_study,
     "fashion": fashion_study,
     "joint": joint_study,
     "short": short_study,
+    "brief": brief_study,
 }
 
 
