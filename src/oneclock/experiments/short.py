@@ -29,7 +29,8 @@ BRIEF_BUDGET = 150
 BRIEF_BETAS = (0.65145, 0.83333)
 """What the two candidates left give for 150 steps: `bent:6000,0.2` and `bent:6000,0`."""
 
-BRIEF_RATES = (0.5, 1.0, 2.0, 4.0)
+BRIEF_RATES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""The ends were added when five of 22 best rates lay at the half or at four times."""
 
 BRIEF_SEEDS = (1, 2, 3)
 

@@ -94,7 +94,7 @@ def brief_study(out: Path, quick: bool = False) -> Plan:
 
     >>> study = brief_study(Path("brief"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
-    (11, 440)
+    (11, 572)
     """
     every = Grid(short.BRIEF_BETAS, short.BRIEF_SEEDS, rates=short.BRIEF_RATES, again=short.BRIEF_FRESH)
     return Plan(out, _targets(BRIEF, quick), every)
