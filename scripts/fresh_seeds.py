@@ -1,10 +1,11 @@
-"""Differences of betas in the short study, by default by the seeds that came last: they chose neither rate nor beta."""
+"""Differences of betas in the short studies, by the seeds that came last: they chose neither rate nor beta."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ from oneclock.experiments import short
 from oneclock.study.best import Interval
 from oneclock.study.sweeps import Sweep
 
-SHORT_STUDY = Path(__file__).resolve().parents[1] / "studies" / "short"
+STUDIES = Path(__file__).resolve().parents[1] / "studies"
+SHORT_STUDY, BRIEF_STUDY = STUDIES / "short", STUDIES / "brief"
 
 Betas = tuple[float, float | None]
 
@@ -50,7 +52,7 @@ def difference(sweep: Sweep, one: Betas, two: Betas, seeds: Collection[int] = sh
     return statistics.fmean(pairs), statistics.stdev(pairs) / math.sqrt(len(pairs))
 
 
-def pooled(effects: Sequence[tuple[float, float]]) -> Pooled:
+def pooled(effects: Sequence[tuple[float, float]], level: float = 0.95) -> Pooled:
     """The mean of a random-effects model (DerSimonian and Laird), its interval after Hartung and Knapp.
 
     >>> pooled([(-1.0, 0.1), (-1.0, 0.1), (-1.0, 0.1)]).mean
@@ -63,5 +65,24 @@ def pooled(effects: Sequence[tuple[float, float]]) -> Pooled:
     weights = 1 / (errors**2 + between)
     mean = float(np.average(values, weights=weights))
     error = math.sqrt(float((weights * (values - mean) ** 2).sum() / (df * weights.sum())))
-    half = float(stats.t.ppf(0.975, df)) * error
-    return Pooled(mean, Interval(mean - half, mean + half, 0.95))
+    half = float(stats.t.ppf((1 + level) / 2, df)) * error
+    return Pooled(mean, Interval(mean - half, mean + half, level))
+
+
+def in_brief(sweeps: Sequence[Sweep]) -> list[tuple[float, float]]:
+    """By how many per cent `joined` ends above `flat` at 150 steps, and the standard error, by fresh seeds alone."""
+    joined, flat = short.BRIEF_BETAS
+    tuned = (at_chosen_rates(sweep, short.BRIEF_SEEDS) for sweep in sweeps)
+    return [difference(sweep, (joined, None), (flat, None), short.BRIEF_FRESH) for sweep in tuned]
+
+
+def at_chosen_rates(sweep: Sweep, seeds: Collection[int]) -> Sweep:
+    """The sweep with each tied beta at the rate of its lowest mean over these seeds alone, as the protocol chose it."""
+    chosen = []
+    for beta in sweep.betas:
+        own = [trial for trial in sweep.tied if trial.beta == beta]
+        rates = {trial.rate for trial in own}
+        means = {rate: statistics.fmean(t.loss for t in own if t.rate == rate and t.seed in seeds) for rate in rates}
+        best = min(means, key=lambda rate: means[rate])
+        chosen += [trial for trial in own if trial.rate == best]
+    return replace(sweep, tied=tuple(chosen))

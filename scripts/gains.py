@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from fresh_seeds import FLAT_AT, JOINED_AT, SHORT_STUDY, USUAL, difference, pooled
+from fresh_seeds import BRIEF_STUDY, FLAT_AT, JOINED_AT, SHORT_STUDY, USUAL, difference, in_brief, pooled
 from scipy import stats
 
 from oneclock.analysis import analyse
@@ -21,6 +21,7 @@ from oneclock.analysis.risk import central
 from oneclock.analysis.values import Analysis, ExperimentResult
 from oneclock.experiments import find, short
 from oneclock.gains import Gain, gains, in_percent
+from oneclock.rule import RECOMMENDED, nearest_beta
 from oneclock.study.best import LEVEL, Interval, at_best_rates, distance
 from oneclock.study.sweeps import Sweep, Sweeps
 from oneclock.study.table import read
@@ -32,6 +33,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "which-beta.md")
 TASKS = {"llama": "Llama, text", "gpt2": "GPT-2, code", "vit": "ViT, images"}
 JOINT_HEAD = "| task, steps | best beta | fitted | fitted rate | (0.9, 0.999) | (0.9, 0.95) |"
 SHORT_HEAD = "| twin | 0.684 against 0.822, % | 0.9 | (0.9, 0.999) |"
+BRIEF_HEAD = "| twin | 0.651 against 0.833, % |"
 PAIRS_HEAD = "| twin | (0.9, 0.999) | (0.9, 0.95) |"
 HEAD = "| steps | task | best tied beta | recommended, measured at | costs | (0.9, 0.999) costs |"
 FIELDS = (
@@ -60,18 +62,19 @@ def rows(sweeps: list[Sweep], analysis: Analysis) -> list[dict[str, str]]:
 
 
 def _short_row() -> dict[str, str]:
-    """The eleven as one: by the seeds that chose nothing, to the better of the two candidates' betas."""
+    """The eleven as one, by the seeds that chose nothing: what is recommended against the other candidate's beta."""
     sweeps = read(SHORT_STUDY).sweeps
-    best = JOINED_AT if pooled([difference(sweep, JOINED_AT, FLAT_AT) for sweep in sweeps]).mean < 0 else FLAT_AT
-    ours, usual = ([difference(sweep, betas, best) for sweep in sweeps] for betas in (FLAT_AT, USUAL))
-    numbers = [
-        figure
-        for found in map(pooled, (ours, usual))
-        for figure in (found.mean, found.interval.lower, found.interval.upper)
-    ]
-    words = ("eleven small models", str(short.BUDGET), "yes", f"{best[0]:g}", f"{FLAT_AT[0]:g}")
+    recommended = nearest_beta(RECOMMENDED(short.BUDGET), short.BETAS)
+    ours, other = (JOINED_AT, FLAT_AT) if recommended == JOINED_AT[0] else (FLAT_AT, JOINED_AT)
+    costs = [difference(sweep, ours, other) for sweep in sweeps]
+    cost = pooled(costs)
+    best = ours if cost.mean < 0 else other
+    usual = pooled([difference(sweep, USUAL, best) for sweep in sweeps])
+    above = [max(figure, 0.0) for figure in (cost.mean, cost.interval.lower, cost.interval.upper)]
+    numbers = [*above, usual.mean, usual.interval.lower, usual.interval.upper]
+    words = ("eleven small models", str(short.BUDGET), "yes", f"{best[0]:g}", f"{ours[0]:g}")
     shares = [f"{number / 100:.5f}" for number in numbers]
-    return dict(zip(FIELDS, (*words, *shares, str(len(sweeps)), f"{max(ours)[0] / 100:.5f}"), strict=True))
+    return dict(zip(FIELDS, (*words, *shares, str(len(sweeps)), f"{max(max(costs)[0], 0) / 100:.5f}"), strict=True))
 
 
 def _row(sweep: Sweep, result: ExperimentResult) -> dict[str, str]:
@@ -183,6 +186,18 @@ def short_table() -> str:
     return "\n".join([SHORT_HEAD, "| --- " * 4 + "|", *body, f"| *all, pooled* | {last} |"])
 
 
+def brief_table() -> str:
+    """What the fresh seeds of the brief study say of every twin, in Markdown."""
+    sweeps = read(BRIEF_STUDY).sweeps
+    half = stats.t.ppf(0.975, len(short.BRIEF_FRESH) - 1)
+    body = [
+        f"| {find(sweep.name).title.removesuffix(f', {short.BRIEF_BUDGET} steps')} | "
+        f"{_told(mean, mean - half * error, mean + half * error)} |"
+        for sweep, (mean, error) in zip(sweeps, in_brief(sweeps), strict=True)
+    ]
+    return "\n".join([BRIEF_HEAD, "| --- " * 2 + "|", *body])
+
+
 def _told(mean: float, low: float, high: float) -> str:
     return _bold(f"{mean:+.1f} ({low:.1f} to {high:.1f})", (low, high))
 
@@ -222,6 +237,7 @@ if __name__ == "__main__":
         place(page, HEAD, table())
     place(ROOT / "docs" / "joint.md", JOINT_HEAD, joint_table(found))
     place(ROOT / "docs" / "short.md", SHORT_HEAD, short_table())
+    place(ROOT / "docs" / "short.md", BRIEF_HEAD, brief_table())
     place(ROOT / "docs" / "findings.md", PAIRS_HEAD, pairs_table())
     for series in found.series:
         beta, rate = _span(series.alpha, series.alpha_interval, ".2f"), "none"

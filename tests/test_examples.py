@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
         (
             "transformers_trainer",
             "1200",
-            [r"oneclock: useful for ", r"step 1200: loss \d\.\d+, beta 0\.8333, 200 refreshes so far"],
+            [r"oneclock: useful for ", r"step 1200: loss \d\.\d+, beta 0\.77, 276 refreshes so far"],
         ),
         (
             "lightning_fit",
@@ -31,7 +31,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
                 r"refresh_count +177",
             ],
         ),
-        ("optax_loop", "1200", [r"step 1,200  validation loss 0\.\d+", r"beta 0\.8333 for 1,200 steps"]),
+        ("optax_loop", "1200", [r"step 1,200  validation loss 0\.\d+", r"beta 0\.77 for 1,200 steps"]),
         ("advice_from_tensorboard", "1500", [r"\$ oneclock advise", r"TensorBoard", r"loss/val", r"horizon +"]),
         (
             "sweep_own_function",

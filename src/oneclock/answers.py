@@ -55,7 +55,7 @@ def recommend(horizon: float, rule: Rule | str | None = None, refreshes: float |
 
     >>> answer = recommend(1_200)
     >>> round(answer.beta, 4), round(answer.memory_horizon, 4), round(answer.paper_beta, 4)
-    (0.8333, 6.0, 0.1667)
+    (0.77, 4.3487, 0.1667)
     """
     horizon, chosen = tidy(positive(horizon, "horizon")), chosen_rule(rule, refreshes)
     beta, rate = chosen(horizon), chosen.rate(horizon)
@@ -82,7 +82,7 @@ def _sure(horizon: float, chosen: Rule) -> str:
         lost = f"{100 * mean:.1f} % on average and {100 * worst:.1f} % at most"
         tried = f"{trials} trials of {known[0].steps:,} to {known[-1].steps:,} steps"
         return (
-            f"the joint study's choice below {low:,} steps: it lost {lost} to the best tied beta, in {tried} "
+            f"our studies' choice below {low:,} steps: it lost {lost} to the best tied beta, in {tried} "
             "with tuned learning rates, and more with others; sweep if you can "
             "(oneclock sweep --protocol adaptive)"
         )

@@ -135,9 +135,9 @@ def test_nothing_is_said_of_a_rules_beta_by_one_that_lies_far_away(tmp_path, mak
     pd.DataFrame(make_sweeps(horizons=(2_000,), heldout=0, betas=(0.82217, 0.9))).to_csv(table, index=False)
     text = brief(table, capsys)
     assert "The paper's rule for 2,000 steps: 0.5, not measured (the nearest beta swept is 0.82217)." in text
-    assert "0.8333, measured at 0.82217, " in text
+    assert "0.7924, measured at 0.82217, " in text
     pd.DataFrame(make_sweeps(horizons=(2_000,), heldout=0, betas=(0.82217,))).to_csv(table, index=False)
-    assert "0.8333, measured at 0.82217, with nothing to compare it with." in brief(table, capsys)
+    assert "0.7924, measured at 0.82217, with nothing to compare it with." in brief(table, capsys)
 
 
 def test_a_gap_measured_far_away_is_a_dash_among_several(tmp_path, make_sweeps, capsys):

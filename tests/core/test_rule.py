@@ -73,7 +73,7 @@ def test_a_bent_rule_answers_every_length_without_a_cliff_and_is_the_papers_from
 
 def test_what_is_recommended_is_the_one_answer_until_somebody_chooses():
     assert rule.beta_for(20_000) == rule.RECOMMENDED(20_000) == rule.beta_for(20_000, rule="recommended")
-    assert rule.beta_for(1_200) >= rule.refresh_beta(rule.CALIBRATED[0])
+    assert rule.refresh_beta(1_200) < rule.beta_for(1_200) < rule.refresh_beta(rule.CALIBRATED[0])
     assert rule.beta_for(2_000, rule="paper") == rule.beta_for(2_000, refreshes=1000) == 0.5
     assert rule.beta_for(2_000, rule=rule.Fixed(0.9)) == rule.beta_for(2_000, rule="fixed:0.9") == 0.9
     with pytest.raises(ValueError, match="give a rule or a refresh count, not both"):

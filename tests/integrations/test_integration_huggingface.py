@@ -166,7 +166,7 @@ def test_the_advice_is_printed_when_training_ends(tmp_path, capsys):
     trainer_of(args, maximize=True).train()  # uphill: the first evaluation stays the best
     printed = capsys.readouterr().out
     assert "oneclock: useful for 2 of 10 steps (patience 1), best at 1\nused beta 0.6, 1 refreshes" in printed
-    assert "lr=lr, horizon=2), which is beta 0.8333." in printed
+    assert "lr=lr, horizon=2), which is beta 0.1734." in printed
 
 
 def test_without_evaluations_there_is_no_advice_and_the_callback_says_why(tmp_path, capsys):

@@ -100,11 +100,11 @@ def test_an_adaptive_sweep_starts_at_the_answer():
 
 
 def test_the_answer_has_no_cliff_and_rises_with_the_horizon():
-    memories = [1 / (1 - beta_for(round(10 ** (place / 50)))) for place in range(301)]
-    steps = [later / earlier for earlier, later in pairwise(memories)]
-    assert min(steps) >= 1
-    assert max(steps) < 1.1  # the horizon itself grows by 1.047 from one to the next, and is rounded
+    horizons = sorted({round(10 ** (place / 50)) for place in range(301)})
+    memories = [1 / (1 - beta_for(horizon)) for horizon in horizons]
+    for (one, two), (earlier, later) in zip(pairwise(horizons), pairwise(memories), strict=True):
+        assert 1 <= later / earlier <= two / one * (1 + 1e-9)  # no faster than the horizon itself
 
 
 def test_the_answer_itself():
-    assert [round(beta_for(steps), 4) for steps in (1, 1_200, 6_000, 20_000)] == [0.8333, 0.8333, 0.8333, 0.95]
+    assert [round(beta_for(steps), 4) for steps in (1, 1_200, 6_000, 20_000)] == [0.0505, 0.77, 0.8333, 0.95]

@@ -25,14 +25,16 @@ def page(name):
 
 def test_what_is_recommended_is_what_the_written_rule_picks(chooser, sweeps):
     first, *_ = chooser.choose(chooser.ground(sweeps), chooser.ground(losses_study().sweeps))
-    last = chooser.decided(read(chooser.SHORT_STUDY).sweeps, first)
+    second = chooser.decided(read(chooser.SHORT_STUDY).sweeps, first)
+    last = chooser.decided_in_brief(read(chooser.BRIEF_STUDY).sweeps, second)
     assert rule_from(chooser.CANDIDATES[last]) == RECOMMENDED
 
 
 def test_the_short_study_measures_what_is_recommended_and_its_rival(chooser):
-    joined = rule_from(chooser.CANDIDATES["joined"])
-    for made, measured in ((RECOMMENDED, chooser.FLAT_AT), (joined, chooser.JOINED_AT)):
-        assert nearest_beta(made(short.BUDGET), short.BETAS) == measured[0]
+    rules = {name: rule_from(chooser.CANDIDATES[name]) for name in ("flat", "joined")}
+    for name, measured in (("flat", chooser.FLAT_AT), ("joined", chooser.JOINED_AT)):
+        assert nearest_beta(rules[name](short.BUDGET), short.BETAS) == measured[0]
+    assert [round(rules[name](short.BRIEF_BUDGET), 5) for name in ("joined", "flat")] == [*short.BRIEF_BETAS]
 
 
 def test_fresh_seeds_decide_only_where_their_interval_lies_below_zero(chooser):
@@ -58,7 +60,30 @@ def test_what_both_studies_say_together_is_told_and_decides_nothing(chooser, swe
     assert len(effects) == 14
     low, high = -found.interval.upper, -found.interval.lower
     assert f"`joined` ends {-found.mean:.1f} % lower ({low:.1f} to {high:.1f})" in page("docs/short.md")
-    assert f"with the joint study's, {low:.1f} to {high:.1f}" in page("README.md")
+
+
+def test_the_brief_study_decides_by_an_interval_of_99_per_cent(chooser):
+    def sweep_with(joined, wobble):
+        losses = dict(zip(short.BRIEF_BETAS, (joined, 2.0), strict=True))
+        trials = (
+            Trial(beta, None, seed, None, None, loss + wobble * (seed * place % 3), None)
+            for place, (beta, loss) in enumerate(losses.items(), start=1)
+            for seed in (*short.BRIEF_SEEDS, *short.BRIEF_FRESH)
+        )
+        return Sweep("one", "heldout", 150, None, tuple(trials), ())
+
+    clear, wide = [sweep_with(1.98, 0.001)] * 11, [sweep_with(1.98, 0.001), sweep_with(2.019, 0.001)] * 5
+    assert chooser.decided_in_brief(clear, "flat") == "joined"
+    assert chooser.decided_in_brief(clear, "root") == "root"
+    assert chooser.decided_in_brief(wide, "flat") == "flat"
+    effects = chooser.in_brief(clear)
+    assert chooser.pooled(effects, 0.99).interval.upper >= chooser.pooled(effects).interval.upper
+
+
+def test_what_the_brief_study_decided_is_told_as_it_came_out(chooser):
+    found = chooser.pooled(chooser.in_brief(read(chooser.BRIEF_STUDY).sweeps), level=0.99)
+    words = f"`joined` ends {-found.mean:.1f} % below `flat`, with a 99 % interval from {found.interval.lower:.1f} to"
+    assert f"{words} {found.interval.upper:.1f}" in page("docs/short.md")
 
 
 def test_a_pooled_mean_weighs_by_what_is_known_and_widens_where_twins_differ(chooser):
@@ -78,7 +103,8 @@ def test_the_test_part_is_told_as_it_came_out(chooser, sweeps):
     assert f"`flat` has a mean gap of {mean['flat']} % and at most {largest['flat']}" in told
     assert f"`joined` and `root` have {mean['joined']} and at most {largest['joined']}" in told
     for name in ("joined", "root"):
-        against = chooser.mean_difference(study, rule_from(chooser.CANDIDATES[name]), RECOMMENDED, "heldout")
+        flat = rule_from(chooser.CANDIDATES["flat"])
+        against = chooser.mean_difference(study, rule_from(chooser.CANDIDATES[name]), flat, "heldout")
         assert not against.told_apart
         assert (mean[name], largest[name]) == (mean["joined"], largest["joined"])
         assert f"{100 * against.interval.lower:.1f} to {100 * against.interval.upper:.1f}" in told

@@ -1,7 +1,6 @@
 """What the recommendation is worth, as `oneclock beta` and the README say it, is what the records say."""
 
 import json
-import re
 from importlib import resources
 from pathlib import Path
 
@@ -40,17 +39,21 @@ def test_the_table_of_the_short_study_is_what_its_fresh_seeds_say(made):
     assert made.short_table() in (ROOT / "docs" / "short.md").read_text()
 
 
+def test_the_table_of_the_brief_study_is_what_its_fresh_seeds_say(made):
+    assert made.brief_table() in (ROOT / "docs" / "short.md").read_text()
+
+
 def test_the_table_of_usual_pairs_is_what_the_laptop_study_says(made):
     assert made.pairs_table() in (ROOT / "docs" / "findings.md").read_text()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md", "docs/short.md"])
-def test_what_the_usual_pair_costs_at_300_steps_is_told_alike(made, page):
-    told = next(line for line in made.short_table().splitlines() if "pooled" in line).split("|")[-2]
-    mean, low, high = re.search(r"\+(\S+) \((\S+) to (\S+)\)", told).groups()
+def test_what_the_usual_pair_costs_at_300_steps_is_told_alike(page):
+    (pair,) = [gain for gain in gains() if gain.trials > 1]
+    assert pair.steps == 300
     text = " ".join((ROOT / page).read_text().split())
-    assert f"{mean} %" in text
-    assert page == "docs/which-beta.md" or f"({low} to {high})" in text
+    assert f"{100 * pair.usual:.1f} %" in text
+    assert f"({100 * pair.usual_interval[0]:.1f} to {100 * pair.usual_interval[1]:.1f})" in text
 
 
 def test_the_command_shows_what_was_measured_at_about_that_length():

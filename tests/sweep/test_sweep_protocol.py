@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from oneclock import rule
 from oneclock.study.best import best_beta
-from oneclock.sweep.adaptive import settled
+from oneclock.sweep.adaptive import BEGAN, BEGIN, settled
+from oneclock.sweep.functions import Function
+from oneclock.sweep.plan import Plan
 from oneclock.sweep.protocol import Adaptive, Grid, Paper, as_data, joined, next_step, protocol_from
 from oneclock.sweep.surface import block
 
@@ -97,6 +99,20 @@ def test_adaptive_begins_with_the_beta_that_is_recommended(rates):
     assert first.rate == (1e-3 if rates else None)
     losses, _ = played(Adaptive(rates=rates, max_runs=1), bowl, budget=4000)
     assert [*losses] == [first]
+
+
+def test_a_study_goes_on_from_where_it_began_though_the_recommendation_has_changed(tmp_path):
+    assert rule.rule_from(BEGIN) == rule.RECOMMENDED
+    targets = [Function("x", 300, "train.py:train")]
+    new = Plan(tmp_path / "new", targets, Adaptive(seeds=(1,)))
+    assert new.described["protocol"]["begin"] == BEGIN
+    (tmp_path / "old").mkdir()
+    old = Plan(tmp_path / "old", targets, Adaptive(seeds=(1,), begin=BEGAN))
+    assert "begin" not in old.described["protocol"]  # as studies were written that did not say
+    old.study.write_header(old.described)
+    for plan in (Plan(tmp_path / "old", targets, Adaptive(seeds=(1,))), Plan.read(tmp_path / "old")):
+        assert plan.step(plan.targets[0]).runs[0].beta == 0.82217
+    assert new.step(targets[0]).runs[0].beta == 0.68377
 
 
 def test_adaptive_climbs_from_afar():

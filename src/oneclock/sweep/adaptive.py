@@ -11,6 +11,12 @@ from oneclock import rule
 from oneclock.sweep.cells import Cell, Losses, Step, mean, ranked
 from oneclock.sweep.surface import FEW, Pair, block, bracketing, climb, own_rate
 
+BEGIN = "bent:6000,0.2"
+"""Where the climb of a new study begins: at what is recommended, as one types it."""
+
+BEGAN = "bent:6000,0"
+"""What was recommended when studies did not say where theirs began."""
+
 ARM_RATES = 2
 """Rates of an untied pair that get every seed, at most."""
 
@@ -21,7 +27,8 @@ class Adaptive:
 
     With `rates` it climbs over both axes to the best pair, from the user's own rate; `sweep/surface.py` says how. It
     stops when one more seed would change the choice with a chance of less than about one in a hundred, when the seeds
-    are spent, or at `max_runs` (10, with rates 36).
+    are spent, or at `max_runs` (10, with rates 36). `begin` is the rule whose beta it starts from, as one types it: a
+    study keeps its own when the recommendation changes.
     """
 
     betas: tuple[float, ...] = rule.GRID
@@ -29,6 +36,7 @@ class Adaptive:
     max_runs: int | None = None
     arms: tuple[tuple[float, float], ...] = ()
     rates: tuple[float, ...] = ()
+    begin: str = BEGIN
 
     @property
     def limit(self) -> int:
@@ -36,8 +44,8 @@ class Adaptive:
         return self.max_runs or (36 if self.rates else 10)
 
     def start(self, budget: int) -> float:
-        """Where the climb begins: the beta that is recommended for `budget` steps."""
-        return rule.nearest_beta(rule.beta_for(budget), self.betas)
+        """Where the climb begins: the beta that is recommended for `budget` steps, or was when the study began."""
+        return rule.nearest_beta(rule.rule_from(self.begin)(budget), self.betas)
 
     def step(self, losses: Losses, budget: int) -> Step:
         tied = {cell: loss for cell, loss in losses.items() if isinstance(cell.beta, float)}

@@ -14,6 +14,7 @@ from oneclock.study.places import is_packed
 from oneclock.study.records import Result, Run
 from oneclock.sweep import code
 from oneclock.sweep import protocol as protocols
+from oneclock.sweep.adaptive import BEGAN, Adaptive
 from oneclock.sweep.cells import ARMS
 from oneclock.sweep.commands import Command
 from oneclock.sweep.functions import Function
@@ -41,8 +42,12 @@ class Plan:
         self.study = Study(path)
         self._folders: dict[str, dict[Cell, str]] = {}
         self.targets, self.protocol, self.extend, self.keep_runs = list(targets), protocol, extend, keep_runs
-        if extend and (before := self.study.header) is not None:
-            self.protocol = protocols.joined(before["protocol"], protocol)
+        before = self.study.header
+        had = (before or {}).get("protocol") or {}
+        if isinstance(protocol, Adaptive) and had.get("kind") == "adaptive":
+            self.protocol = replace(protocol, begin=had.get("begin", BEGAN))
+        if extend and before is not None:
+            self.protocol = protocols.joined(before["protocol"], self.protocol)
             have = {target.name for target in self.targets}
             self.targets += [_target(one) for one in before["targets"] if _name(one) not in have]
         names = [target.name for target in self.targets]

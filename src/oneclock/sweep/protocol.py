@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from oneclock import rule
 from oneclock.study.identity import Beta
-from oneclock.sweep.adaptive import Adaptive
+from oneclock.sweep.adaptive import BEGAN, Adaptive
 from oneclock.sweep.cells import SEEDS, Cell, Losses, Step, mean, ranked
 
 __all__ = ["SEEDS", "Adaptive", "Beta", "Cell", "Grid", "Losses", "Paper", "Protocol", "Step", "next_step"]
@@ -162,7 +162,10 @@ def as_data(protocol: Protocol) -> dict[str, Any]:
     """
     kind = next(name for name, cls in KINDS.items() if isinstance(protocol, cls))
     unset = ("seeds", "rates", "again", "max_runs")  # left out where they are left open
-    return {"kind": kind} | {name: value for name, value in asdict(protocol).items() if value or name not in unset}
+    plain = {name: value for name, value in asdict(protocol).items() if value or name not in unset}
+    if plain.get("begin") == BEGAN:  # as studies have it that were begun before they said so
+        del plain["begin"]
+    return {"kind": kind} | plain
 
 
 def joined(before: Mapping[str, Any], protocol: Protocol) -> Protocol:
