@@ -16,22 +16,22 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 @pytest.mark.parametrize(
     ("name", "length", "promised"),
     [
-        ("plain_loop", "1500", [r"1,500 steps: beta 0\.8333,", r" 250 refreshes so far", r"\nuseful (for|to)"]),
+        ("plain_loop", "1500", [r"1,500 steps: beta 0\.7801,", r" 330 refreshes so far", r"\nuseful (for|to)"]),
         (
             "transformers_trainer",
             "1200",
-            [r"oneclock: useful for ", r"step 1200: loss \d\.\d+, beta 0\.77, 276 refreshes so far"],
+            [r"oneclock: useful for ", r"step 1200: loss \d\.\d+, beta 0\.7700, 276 refreshes so far"],
         ),
         (
             "lightning_fit",
             "28",
             [
                 r"oneclock: useful for ",
-                r"28 epochs of 38 batches are 1,064 steps: beta 0\.8333",
-                r"refresh_count +177",
+                r"28 epochs of 38 batches are 1,064 steps: beta 0\.7644",
+                r"refresh_count +250\.6",
             ],
         ),
-        ("optax_loop", "1200", [r"step 1,200  validation loss 0\.\d+", r"beta 0\.77 for 1,200 steps"]),
+        ("optax_loop", "1200", [r"step 1,200  validation loss 0\.\d+", r"beta 0\.7700 for 1,200 steps"]),
         ("advice_from_tensorboard", "1500", [r"\$ oneclock advise", r"TensorBoard", r"loss/val", r"horizon +"]),
         (
             "sweep_own_function",
