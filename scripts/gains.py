@@ -38,7 +38,7 @@ PAIRS_HEAD = "| twin | (0.9, 0.999) | (0.9, 0.95) |"
 HEAD = "| steps | task | best tied beta | recommended, measured at | costs | (0.9, 0.999) costs |"
 FIELDS = (
     *("task", "steps", "held_out", "best_beta", "beta", "gap", "gap_low", "gap_high"),
-    *("usual", "usual_low", "usual_high", "trials", "largest"),
+    *("usual", "usual_low", "usual_high", "trials", "each", "largest"),
 )
 
 
@@ -74,7 +74,9 @@ def _short_row() -> dict[str, str]:
     numbers = [*above, usual.mean, usual.interval.lower, usual.interval.upper]
     words = ("eleven small models", str(short.BUDGET), "yes", f"{best[0]:g}", f"{ours[0]:g}")
     shares = [f"{number / 100:.5f}" for number in numbers]
-    return dict(zip(FIELDS, (*words, *shares, str(len(sweeps)), f"{max(max(costs)[0], 0) / 100:.5f}"), strict=True))
+    lost = [max(mean, 0.0) / 100 for mean, _ in costs]
+    ends = (str(len(sweeps)), f"{sum(lost) / len(lost):.5f}", f"{max(lost):.5f}")
+    return dict(zip(FIELDS, (*words, *shares, *ends), strict=True))
 
 
 def _row(sweep: Sweep, result: ExperimentResult) -> dict[str, str]:
@@ -85,7 +87,7 @@ def _row(sweep: Sweep, result: ExperimentResult) -> dict[str, str]:
     gap, interval = in_pairs(sweep, ours.swept)
     best = result.best_beta if result.best_beta is not None else result.oracle_beta
     words = (TASKS[family], steps, "yes" if result.split == "heldout" else "no", f"{best:g}", f"{ours.swept:g}")
-    numbers = (*_digits(gap, interval), *_digits(usual.gap, usual.interval), "1", f"{gap:.5f}")
+    numbers = (*_digits(gap, interval), *_digits(usual.gap, usual.interval), "1", f"{gap:.5f}", f"{gap:.5f}")
     return dict(zip(FIELDS, (*words, *numbers), strict=True))
 
 

@@ -78,7 +78,7 @@ def _sure(horizon: float, chosen: Rule) -> str:
     if horizon < low:
         known = [gain for gain in gains() if gain.steps < low]
         trials, worst = sum(gain.trials for gain in known), max(gain.largest for gain in known)
-        mean = math.fsum(gain.trials * gain.gap for gain in known) / trials
+        mean = math.fsum(gain.trials * gain.each for gain in known) / trials
         lost = f"{100 * mean:.1f} % on average and {100 * worst:.1f} % at most"
         tried = f"{trials} trials of {known[0].steps:,} to {known[-1].steps:,} steps"
         return (

@@ -25,7 +25,7 @@ class Gain:
     `beta` is the swept one nearest to what is recommended there, `gap` what it costs; `usual` is what (0.9, 0.999)
     costs, below zero where it is better than any tied beta. Intervals are 95 %, None where seeds do not allow one.
     `held_out` says that this task and length chose nothing. Where the row stands for several tasks (`trials`), gaps are
-    means, and `largest` is the gap of the worst.
+    those of their pooled mean; `each` is the mean of what it cost in each of them, and `largest` the gap of the worst.
     """
 
     task: str
@@ -38,6 +38,7 @@ class Gain:
     usual: float
     usual_interval: tuple[float, float] | None
     trials: int
+    each: float
     largest: float
 
 
@@ -90,5 +91,6 @@ def _gain(row: dict[str, str]) -> Gain:
         usual=float(row["usual"]),
         usual_interval=interval("usual"),
         trials=int(row["trials"]),
+        each=float(row["each"]),
         largest=float(row["largest"]),
     )
