@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oneclock.gains import Gain, gains, gains_near
@@ -76,19 +77,28 @@ def _sure(horizon: float, chosen: Rule) -> str:
     if chosen != RECOMMENDED:
         return "a rule of your choice"
     if horizon < low:
-        known = [gain for gain in gains() if gain.steps < low]
-        trials, worst = sum(gain.trials for gain in known), max(gain.largest for gain in known)
-        mean = math.fsum(gain.trials * gain.each for gain in known) / trials
-        lost = f"{100 * mean:.1f} % on average and {100 * worst:.1f} % at most"
-        tried = f"{trials} trials of {known[0].steps:,} to {known[-1].steps:,} steps"
+        lost = _lost([gain for gain in gains() if gain.steps < low])
         return (
-            f"our studies' choice below {low:,} steps: it lost {lost} to the best tied beta, in {tried} "
-            "with tuned learning rates, and more with others; sweep if you can "
+            f"our studies' choice below {low:,} steps: {lost}, and more with others; sweep if you can "
             "(oneclock sweep --protocol adaptive)"
         )
     if horizon > high:
-        return f"the paper's rule, beyond the {high:,} steps that its evidence covers: here it extrapolates"
+        known = [gain for gain in gains() if gain.steps > high]
+        lost = f"; {_lost(known)}" if known else ""
+        return f"the paper's rule, beyond the {high:,} steps that its evidence covers: here it extrapolates{lost}"
     return f"the paper's rule, within the {low:,} to {high:,} steps that its evidence covers"
+
+
+def _lost(known: Sequence[Gain]) -> str:
+    """What the recommendation lost where it was measured."""
+    trials, shortest, longest = sum(gain.trials for gain in known), known[0].steps, known[-1].steps
+    mean = math.fsum(gain.trials * gain.each for gain in known) / trials
+    lost = f"{100 * mean:.1f} %" + (
+        "" if trials == 1 else f" on average and {100 * max(g.largest for g in known):.1f} % at most"
+    )
+    span = f"{shortest:,} steps" if shortest == longest else f"{shortest:,} to {longest:,} steps"
+    tried = f"one trial of {span}" if trials == 1 else f"{trials} trials of {span}"
+    return f"it lost {lost} to the best tied beta, in {tried} with tuned learning rates"
 
 
 def digits(beta: float) -> str:
