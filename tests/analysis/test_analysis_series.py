@@ -1,6 +1,7 @@
 """The controlled series: known parabolas give their vertices and exponent back, with intervals that hold."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from oneclock.analysis import analyse, as_json, read
 from oneclock.analysis.tables import series
 from oneclock.report import plot
 from oneclock.report.series import series_figure
+from oneclock.rule import RECOMMENDED, Refresh
 
 BUDGETS = (250, 1000, 4000, 16000)
 BETAS = tuple(1 - 10 ** (-k / 4) for k in range(1, 10))
@@ -80,3 +82,12 @@ def test_its_figure_is_drawn_with_and_without_intervals(betas, known, tmp_path):
     assert [bound is not None for bound in marks.low] == [known] * len(BUDGETS)
     assert len(marks.low) == len(marks.high) == len(marks.y) == len(BUDGETS)
     assert plot.save(figure, tmp_path, ("svg",))[0].stat().st_size > 1000
+
+
+def test_its_figure_has_the_recommended_memory_beside_the_papers_where_they_differ():
+    (figure,) = series_figure(analyse(study(0.5, noise=0.0), draws=10, repeats=10))
+    lines = {line.name: line for line in figure.charts[0].series}
+    ours, papers = lines["recommended"], lines["refresh rule, R₀ = 1000"]
+    for line, rule in ((ours, RECOMMENDED), (papers, Refresh())):
+        assert [10**place for place in line.y] == pytest.approx([1 / rule.rate(10**place) for place in line.x])
+    assert ours.x[0] < math.log10(min(BUDGETS)) < math.log10(max(BUDGETS)) < ours.x[-1]

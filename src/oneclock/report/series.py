@@ -11,12 +11,15 @@ from oneclock.analysis.axes import SeriesPoint
 from oneclock.analysis.values import Analysis
 from oneclock.report import palette
 from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_place, short_beta
-from oneclock.rule import Power, memory_horizon
+from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule, memory_horizon
 from oneclock.study.best import Interval
+
+POINTS = 24
+"""A rule's line has so many pieces, for it may bend."""
 
 
 def series_figure(analysis: Analysis) -> Iterator[Figure]:
-    """The best memory of every series over its budgets, with the fitted powers, the rule and one beta for all."""
+    """The best memory of every series over its budgets, with the fitted powers and the memories of rules."""
     if not analysis.series:
         return
     budgets = [point.budget for task in analysis.series for point in task.points]
@@ -24,8 +27,11 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
     drawn = [*chain.from_iterable(_task(place, task) for place, task in enumerate(analysis.series))]
     refreshes = analysis.summary.refreshes
     drawn += [
-        _reference(f"refresh rule, R₀ = {refreshes:g}", max(low, refreshes), high, refreshes, palette.RULE, "slope 1"),
-        _reference("fixed β = 0.9", low, high, None, palette.FIXED, "slope 0"),
+        _reference("recommended", RECOMMENDED, low, high, palette.INK, "dashdot"),
+        _reference(
+            f"refresh rule, R₀ = {refreshes:g}", Refresh(refreshes), max(low, refreshes), high, palette.RULE, "solid"
+        ),
+        _reference("fixed β = 0.9", Fixed(0.9), low, high, palette.FIXED, "dotted"),
     ]
     places = [value for one in drawn for value in (*one.y, *one.low, *one.high) if value is not None]
     chart = Chart(
@@ -69,13 +75,22 @@ def _task(place: int, task: Task) -> Iterator[Trace]:
     )
 
 
-def _reference(name: str, low: float, high: float, refreshes: float | None, color: str, slope: str) -> Trace:
-    memory = [10.0, 10.0] if refreshes is None else [low / refreshes, high / refreshes]
-    ends = (math.log10(low), math.log10(high))
-    dash: Dash = "dotted" if refreshes is None else "solid"
+def _reference(name: str, rule: Rule, low: float, high: float, color: str, dash: Dash) -> Trace:
+    """A rule's memory over the steps."""
+    steps = [low * (high / low) ** (place / POINTS) for place in range(POINTS + 1)]
+    memories = [1 / rule.rate(one) for one in steps]
     return Trace(
-        name, ends, tuple(math.log10(one) for one in memory), color, dash, texts=(f"{name}: {slope}",) * 2, group=name
-    )  # fmt: skip
+        name=name,
+        x=tuple(map(math.log10, steps)),
+        y=tuple(map(math.log10, memories)),
+        color=color,
+        dash=dash,
+        texts=tuple(
+            f"{name}, {step:,.0f} steps: a memory of {memory:,.3g}"
+            for step, memory in zip(steps, memories, strict=True)
+        ),
+        group=name,
+    )
 
 
 def _words(name: str, point: SeriesPoint) -> str:
