@@ -217,6 +217,19 @@ def test_a_horizon_too_short_for_a_candidate_makes_it_inadmissible_and_not_clamp
     assert any("cannot be chosen" in sentence for sentence in analysis.calibration.verdict)
 
 
+def test_a_fixed_beta_that_some_experiments_were_not_swept_at_is_said_to_be_so():
+    columns = {
+        "experiment": "aabb",
+        "split": ["development"] * 2 + ["heldout"] * 2,
+        "t_es": [2000, 2000, 60_000, 60_000],
+        "beta": [0.5, 0.9, 0.96, 0.98],
+        "min_val_loss": [1, 2, 1, 2],
+    }
+    summary = analyse(read(columns), draws=10, repeats=5).summary
+    assert summary.fixed.betas == (0.5, None)
+    assert "Fixed beta=0.5 was not swept in 1 experiment: it may cost more there." in summary.verdict
+
+
 def test_no_admissible_candidate_is_said():
     columns = {"experiment": "aa", "t_es": [5, 5], "beta": [0.5, 0.9], "min_val_loss": [2, 1]}
     calibration = analyse(read(columns), draws=10, repeats=5).calibration
