@@ -44,7 +44,7 @@ def pilot(experiment: Experiment, seed: int, steps: int) -> Pilot:
 
 def measured(names: list[str]) -> dict[str, float | None]:
     """The best memory of each task, where the study has an answer."""
-    study = open_study(next(path for path in (STUDIES / "joint", STUDIES / "unfinished" / "joint") if path.exists()))
+    study = open_study(STUDIES / "joint")
     found = {}
     for name in names:
         try:

@@ -1,30 +1,29 @@
 """The recommendation, picked by the rules that docs/joint.md and docs/short.md wrote down before their first runs.
 
-    python scripts/choose.py [STUDY]
+    python scripts/choose.py
 
 Prints, for every candidate: whether it has a beta for every horizon, how it does on the paper's own losses against the
 paper's rule, its gaps on the part that chooses and on the part that only tests; then what the rule picks, and what the
 test part says of that; what the short study makes of it; what both studies say together, which was not written down
-beforehand; and last what the brief study makes of it. Experiments whose sweep is not complete are left out, and named.
+beforehand; and last what the brief study makes of it.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fresh_seeds import BRIEF_STUDY, FLAT_AT, JOINED_AT, SHORT_STUDY, USUAL, difference, in_brief, pooled
-from gains import complete, default_study
+from gains import joint_sweeps
 from scipy import stats
 
 from oneclock.analysis.analyse import ground_of
 from oneclock.analysis.arena import Ground, compare
 from oneclock.analysis.horizons import horizons_of
 from oneclock.analysis.values import Comparison, RuleRow
-from oneclock.experiments import JOINT, short
+from oneclock.experiments import short
 from oneclock.paper.published import losses_study
 from oneclock.rule import CALIBRATED, Bent, Power, Refresh, Rule, nearest_beta, refresh_beta, rule_from
 from oneclock.study.best import at_best_rates, between
@@ -196,12 +195,9 @@ def tell_together(joint: Sequence[Sweep]) -> None:
     print(f"both studies, all seeds, joined against flat in {len(effects)} experiments: {found.mean:+.2f} % ({span})")
 
 
-def main(path: Path) -> None:
-    sweeps = complete(path)
-    missing = [one.name for one in JOINT if one.name not in {sweep.name for sweep in sweeps}]
+def main() -> None:
+    sweeps = joint_sweeps()
     study, paper = ground(sweeps), ground(losses_study().sweeps)
-    print(f"complete: {', '.join(sweep.name for sweep in sweeps)}")
-    print(f"left out: {', '.join(missing) or 'nothing'}\n")
     heads = ("every length", "paper's losses", "against the paper's rule, mean; largest", "chooses", "tests")
     print(f"{'':<12}{heads[0]:>13}{heads[1]:>16}{heads[2]:>58}{heads[3]:>22}{heads[4]:>22}   (mean, largest gap in %)")
     for name, text in CANDIDATES.items():
@@ -226,4 +222,4 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else default_study())
+    main()

@@ -1,15 +1,12 @@
 """What the studies measured, wherever it is told: `src/oneclock/gains.csv`, tables of the pages.
 
-    python scripts/gains.py [STUDY]
-
-Only experiments whose sweep is complete are taken: those that have nothing left to run, and their arms.
+python scripts/gains.py
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +22,9 @@ from oneclock.rule import RECOMMENDED, nearest_beta
 from oneclock.study.best import LEVEL, Interval, at_best_rates, distance
 from oneclock.study.sweeps import Sweep, Sweeps
 from oneclock.study.table import read
-from oneclock.sweep.studies import joint_study
 
 ROOT = Path(__file__).resolve().parents[1]
-STUDIES = (ROOT / "studies" / "joint", ROOT / "studies" / "unfinished" / "joint")
+JOINT_STUDY = ROOT / "studies" / "joint"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "which-beta.md")
 TASKS = {"llama": "Llama, text", "gpt2": "GPT-2, code", "vit": "ViT, images"}
 JOINT_HEAD = "| task, steps | best beta | fitted | fitted rate | (0.9, 0.999) | (0.9, 0.95) |"
@@ -42,16 +38,9 @@ FIELDS = (
 )
 
 
-def complete(study: Path) -> list[Sweep]:
-    """The sweeps that have nothing left to run, by length, in the order of the study."""
-    plan = joint_study(study)
-    done = [target.name for target in plan.targets if not plan.step(target).at_most]
-    found = {sweep.name: sweep for sweep in read(study).sweeps}
-    return sorted((found[name] for name in done), key=lambda sweep: sweep.budget or 0)
-
-
-def results(study: Path) -> Analysis:
-    return analyse(Sweeps(tuple(complete(study))))
+def joint_sweeps() -> list[Sweep]:
+    """The sweeps of the joint study by length, those of one length in the order of the study."""
+    return sorted(read(JOINT_STUDY).sweeps, key=lambda sweep: sweep.budget or 0)
 
 
 def rows(sweeps: list[Sweep], analysis: Analysis) -> list[dict[str, str]]:
@@ -119,7 +108,7 @@ def table() -> str:
 
 def _line(gain: Gain) -> str:
     task = gain.task + (", test only" if gain.held_out else "")
-    ours = in_percent(gain.gap, gain.gap_interval)
+    ours = _bold(in_percent(gain.gap, gain.gap_interval), gain.gap_interval)
     usual = _bold(in_percent(gain.usual, gain.usual_interval), gain.usual_interval)
     return f"| {gain.steps:,} | {task} | {gain.best_beta:.3g} | {gain.beta:.3g} | {ours} | {usual} |"
 
@@ -167,8 +156,9 @@ def rates_beside_the_pairs(sweeps: list[Sweep], analysis: Analysis) -> str:
         usual = {trial.rate for trial in sweep.untied if (trial.beta, trial.beta2) == (0.9, 0.999)}
         factors.append((ours.pop() or 1) / (usual.pop() or 1))
     above, below = sum(factor > 1.01 for factor in factors), sum(factor < 0.99 for factor in factors)
+    near = sum(0.49 < factor < 2.01 for factor in factors)
     span = f"from {min(factors):.2g} to {max(factors):.2g} times it"
-    sides = f"above in {above}, below in {below} of {len(factors)} sweeps, {span}"
+    sides = f"within a factor of two in {near} of {len(factors)} sweeps, above in {above}, below in {below}, {span}"
     return f"the best rate at the recommended beta against that of (0.9, 0.999): {sides}"
 
 
@@ -227,14 +217,10 @@ def place(page: Path, head: str, made: str) -> None:
     page.write_text(before + made + blank + after)
 
 
-def default_study() -> Path:
-    return next(study for study in STUDIES if study.exists())
-
-
 if __name__ == "__main__":
-    study = Path(sys.argv[1]) if len(sys.argv) > 1 else default_study()
-    found = results(study)
-    (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(complete(study), found))
+    swept = joint_sweeps()
+    found = analyse(Sweeps(tuple(swept)))
+    (ROOT / "src" / "oneclock" / "gains.csv").write_text(text(swept, found))
     for page in PAGES:
         place(page, HEAD, table())
     place(ROOT / "docs" / "joint.md", JOINT_HEAD, joint_table(found))
@@ -246,4 +232,4 @@ if __name__ == "__main__":
         if series.rate_alpha is not None:
             rate = _span(series.rate_alpha, series.rate_alpha_interval, ".2f")
         print(f"{series.name}: with the steps 1 - beta falls with the exponent {beta}, the rate with {rate}")
-    print(rates_beside_the_pairs(complete(study), found))
+    print(rates_beside_the_pairs(swept, found))

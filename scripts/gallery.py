@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.paper.subject import published
-from oneclock.report import folder, introduction, plot, rules, sweeps
+from oneclock.report import folder, introduction, plot, rules, surfaces, sweeps
 from oneclock.report.subject import Subject, subject_of
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +25,7 @@ def draw(subject: Subject, prefix: str) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
     figures = [
         *sweeps.sweep_figures(subject.analysis),
+        *surfaces.surface_figures(subject.analysis),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
         *introduction.introduction_figures(subject.analysis),

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from oneclock.analysis import analyse
+from oneclock.study.sweeps import Sweeps
+
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
@@ -35,11 +38,11 @@ def chooser(scripts):
 
 @pytest.fixture(scope="session")
 def sweeps(made):
-    """The sweeps of the joint study that are complete."""
-    return made.complete(made.default_study())
+    """The sweeps of the joint study."""
+    return made.joint_sweeps()
 
 
 @pytest.fixture(scope="session")
-def found(made):
+def found(sweeps):
     """What the analysis says of them."""
-    return made.results(made.default_study())
+    return analyse(Sweeps(tuple(sweeps)))

@@ -22,7 +22,7 @@ def study(request):
 
 
 def test_there_are_studies():
-    assert {path.name for path in STUDIES} == {"brief", "fashion", "laptop", "series", "short"}
+    assert {path.name for path in STUDIES} == {"brief", "fashion", "joint", "laptop", "series", "short"}
 
 
 def test_none_failed_and_none_is_left(study):

@@ -45,7 +45,7 @@ def stopped(command: list[str], out: Path, results: str, after: int, how: signal
         return output.read()
 
 
-@pytest.mark.parametrize("name", ["laptop", "series", "fashion"])
+@pytest.mark.parametrize("name", ["laptop", "series", "fashion", "joint"])
 def test_a_finished_study_has_nothing_to_do(name, tmp_path):
     out = tmp_path / name
     shutil.copytree(STUDIES / name, out)

@@ -14,7 +14,7 @@ from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_p
 from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule, memory_horizon
 from oneclock.study.best import Interval
 
-POINTS = 24
+POINTS = 36
 """A rule's line has so many pieces, for it may bend."""
 
 
