@@ -227,9 +227,4 @@ if __name__ == "__main__":
     place(ROOT / "docs" / "short.md", SHORT_HEAD, short_table())
     place(ROOT / "docs" / "short.md", BRIEF_HEAD, brief_table())
     place(ROOT / "docs" / "findings.md", PAIRS_HEAD, pairs_table())
-    for series in found.series:
-        beta, rate = _span(series.alpha, series.alpha_interval, ".2f"), "none"
-        if series.rate_alpha is not None:
-            rate = _span(series.rate_alpha, series.rate_alpha_interval, ".2f")
-        print(f"{series.name}: with the steps 1 - beta falls with the exponent {beta}, the rate with {rate}")
     print(rates_beside_the_pairs(swept, found))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from oneclock.analysis import analyse, read
+from oneclock.analysis.axis_tables import series as series_table
 from oneclock.analysis.surface import surface_of
+from oneclock.report.brief import in_words
 
 BETAS = (0.43766, 0.68377, 0.82217, 0.9, 0.94377, 0.96838, 0.98222)
 W = math.log10(2e-3)
@@ -74,3 +76,14 @@ def test_the_series_has_an_exponent_for_beta_and_one_for_the_rate():
     assert series.rate_alpha_interval.upper - series.rate_alpha_interval.lower < 0.2
     assert all(point.rate is not None and point.bracketed for point in series.points)
     assert all(result.surface is not None for result in analysis.experiments)
+    (line,) = [line for line in in_words(analysis, width=200).splitlines() if "goes as steps" in line]
+    assert f"1 - beta goes as steps ** -{series.alpha:.2f} (-{series.alpha_interval.upper:.2f} to" in line
+    assert f"the best learning rate as steps ** -{series.rate_alpha:.2f} (" in line
+    assert f"lr ~ T ** -alpha with alpha {series.rate_alpha:.2f}" in series_table(analysis).notes[0]
+
+
+def test_a_best_rate_at_an_end_of_those_swept_gives_no_exponent():
+    tables = [table(b, u=-0.5 * math.log10(b / 200) - 0.5, w=-5.0, noise=5e-4) for b in (250, 1000, 4000)]
+    (series,) = analyse(read(joined(*tables)), draws=20, repeats=2).series
+    assert series.rate_alpha is None
+    assert series.alpha == pytest.approx(0.5, abs=0.1)

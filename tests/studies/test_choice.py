@@ -120,6 +120,11 @@ def test_the_exponents_of_the_page_are_those_of_the_records(found):
         words = f"{series.alpha:.2f} ({span.lower:.2f} to {span.upper:.2f})"
         assert f"{words} for {NAMES[series.name]}" in told
         assert words in page("README.md")
+    rates = {NAMES[series.name]: (series.rate_alpha, series.rate_alpha_interval) for series in found.series}
+    (llama, of_llama), (gpt2, of_gpt2) = rates["Llama"], rates["GPT-2"]
+    assert f"falls with {llama:.2f} ({of_llama.lower:.2f} to {of_llama.upper:.2f})" in told
+    assert f"GPT-2 it rises with {-gpt2:.2f} ({-of_gpt2.upper:.2f} to {-of_gpt2.lower:.2f})" in told
+    assert rates["ViT"] == (None, None)
 
 
 def test_what_the_rule_costs_beyond_its_evidence_is_told_alike():

@@ -31,8 +31,8 @@ class Series:
     """One task over several budgets: `alpha` of 1 - beta ~ T ** -alpha over the planned steps, and over useful ones.
 
     1 is the refresh rule, 0 one beta for all. `c` is 1 - beta at 10,000 planned steps on the fitted line, as in
-    `rule.Power(c, alpha)`. `rate_alpha` is that of lr ~ T ** -rate_alpha where rates were swept too. `flat`: the
-    intervals of all best betas have a beta in common.
+    `rule.Power(c, alpha)`. `rate_alpha` is that of lr ~ T ** -rate_alpha where rates were swept too and no best one
+    lies at an end of them. `flat`: the intervals of all best betas have a beta in common.
     """
 
     name: str

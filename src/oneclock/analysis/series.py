@@ -78,8 +78,8 @@ def _series(name: str, group: Sequence[tuple[float, Sweep, Horizons]], draws: in
 
 
 def _rate_alpha(planned: np.ndarray, bowls: Sequence[Bowl | None]) -> dict[str, Any]:
-    """The exponent of the best rate over the planned steps, where every member swept rates."""
-    known = [bowl for bowl in bowls if bowl is not None]
+    """The exponent of the best rate over the planned steps, where every member has its best rate inside those swept."""
+    known = [bowl for bowl in bowls if bowl is not None and bowl.inside_w]
     if len(known) < len(bowls):
         return {}
     best, drawn = np.array([[bowl.w] for bowl in known]), np.stack([bowl.drawn_w for bowl in known])

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult, RuleCost
 from oneclock.plain_text import printable
 from oneclock.report import words
+from oneclock.study.best import Interval
 
 
 def in_words(analysis: Analysis, width: int = 80) -> str:
@@ -97,9 +98,20 @@ def _over_all(analysis: Analysis) -> Iterator[str]:
         )
     yield from analysis.summary.verdict
     for series in analysis.series:
-        interval = series.alpha_interval
-        sure = "" if interval is None else f" ({interval.lower:.2f} to {interval.upper:.2f})"
-        yield f"{series.name}: the best 1 - beta falls as steps ** -{series.alpha:.2f}{sure}."
+        rate = ""
+        if series.rate_alpha is not None:
+            rate = f", the best learning rate as steps ** {_exponent(series.rate_alpha, series.rate_alpha_interval)}"
+        beta = _exponent(series.alpha, series.alpha_interval)
+        yield f"{series.name}: the best 1 - beta goes as steps ** {beta}{rate}."
+
+
+def _exponent(alpha: float, interval: Interval | None) -> str:
+    """Of what falls as steps ** -alpha: its own sign, so that what rises reads as rising.
+
+    >>> _exponent(0.42, Interval(0.33, 0.5, 0.95)), _exponent(-0.11, None)
+    ('-0.42 (-0.50 to -0.33)', '0.11')
+    """
+    return f"{-alpha:.2f}" + ("" if interval is None else f" ({-interval.upper:.2f} to {-interval.lower:.2f})")
 
 
 def _not_measured(results: Sequence[ExperimentResult]) -> str:
