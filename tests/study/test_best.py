@@ -100,6 +100,13 @@ def test_every_door_says_the_same_best_of_a_committed_study(path):
     assert all(beta is not None and interval is not None for beta, interval, _ in expected.values())
 
 
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_no_beta_that_is_not_told_apart_lies_outside_the_interval(path):
+    for sweep in read(path).sweeps:
+        best = best_of_sweep(sweep)
+        assert all(best.interval.lower <= beta <= best.interval.upper for beta in (best.beta, *best.tied_with))
+
+
 @pytest.mark.parametrize("losses", MADE.values(), ids=MADE)
 def test_every_door_says_the_same_best_of_a_made_study(tmp_path, losses):
     path = write(tmp_path / "s", losses)

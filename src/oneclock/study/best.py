@@ -43,8 +43,8 @@ class Interval:
 class Best:
     """The best beta of a sweep; None where the runs allow no answer, and `word` says why or how sure it is.
 
-    `interval` holds the best beta in nineteen of twenty repeats; `tied_with` are the betas not told apart from it, by
-    seeds in pairs. Both need a beta with two seeds: without, the interval is None and nothing is tied. `rate` is the
+    `interval` holds the best beta in nineteen of twenty repeats, and all of `tied_with`: the betas not told apart from
+    it, by seeds in pairs. Both need a beta with two seeds: without, the interval is None and nothing is tied. `rate` is the
     learning rate that the best beta was best at; None where one rate was swept. `at_end` names what was swept too
     little, `beta` or `rate`: the best lies at an end of it, and may lie beyond.
     """
@@ -83,7 +83,7 @@ def best_beta(runs: Iterable[Cell], draws: int = DRAWS) -> Best:
     lower, upper = fit.near[lowest[share]], fit.near[lowest[draws - 1 - share]]
     differences = np.partition(drawn - drawn[:, [fit.near.index(beta)]], share, axis=0)[share]
     tied = tuple(b for b, low in zip(fit.near, differences, strict=True) if b != beta and low <= 0)
-    interval = Interval(min(lower, beta), max(upper, beta), LEVEL)
+    interval = Interval(min(lower, beta, *tied), max(upper, beta, *tied), LEVEL)
     return Best(beta, interval, tied, _joined(end, _told_apart(tied)), at_end=at_end)
 
 
