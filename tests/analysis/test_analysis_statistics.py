@@ -227,7 +227,7 @@ def test_a_fixed_beta_that_some_experiments_were_not_swept_at_is_said_to_be_so()
     }
     summary = analyse(read(columns), draws=10, repeats=5).summary
     assert summary.fixed.betas == (0.5, None)
-    assert "Fixed beta=0.5 was not swept in 1 experiment: it may cost more there." in summary.verdict
+    assert "Fixed beta=0.5 has no beta, or none that was swept, in 1 experiment." in summary.verdict
 
 
 def test_no_admissible_candidate_is_said():

@@ -64,11 +64,9 @@ def summary_verdict(summary: Summary, stability: Sequence[Stability]) -> Iterato
             f"{summary.refresh.name} has no beta for {count_of(unanswered, 'experiment')}: "
             f"the horizon does not exceed {summary.refreshes:g} steps."
         )
-    for row in summary.rules:
+    for row in (*summary.rules, summary.fixed):
         if unanswered := sum(beta is None for beta in row.betas):
             yield f"{row.name} has no beta, or none that was swept, in {count_of(unanswered, 'experiment')}."
-    if unswept := sum(beta is None for beta in summary.fixed.betas):
-        yield f"{summary.fixed.name} was not swept in {count_of(unswept, 'experiment')}: it may cost more there."
     for stable in stability:
         if stable.margin < CLOSE:
             yield (

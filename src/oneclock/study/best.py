@@ -44,8 +44,8 @@ class Best:
     """The best beta of a sweep; None where the runs allow no answer, and `word` says why or how sure it is.
 
     `interval` holds the best beta in nineteen of twenty repeats, and all of `tied_with`: the betas not told apart from
-    it, by seeds in pairs. Both need a beta with two seeds: without, the interval is None and nothing is tied. `rate` is the
-    learning rate that the best beta was best at; None where one rate was swept. `at_end` names what was swept too
+    it, by seeds in pairs. Both need a beta with two seeds: without, the interval is None and nothing is tied. `rate` is
+    the learning rate that the best beta was best at; None where one rate was swept. `at_end` names what was swept too
     little, `beta` or `rate`: the best lies at an end of it, and may lie beyond.
     """
 
