@@ -61,11 +61,9 @@ def _alpha(one: Series) -> str:
     useful = "" if one.alpha_useful is None else f", over T_ES {shown(one.alpha_useful, one.alpha_useful_interval)}"
     flat = "; one beta for all lies in every interval" if one.flat else ""
     power = f"1 - beta = {one.c:.3g} (T / {Power.t0:,}) ** -alpha"
-    rate = (
-        ""
-        if one.rate_alpha is None
-        else f"; lr ~ T ** -alpha with alpha {shown(one.rate_alpha, one.rate_alpha_interval)}"
-    )
+    rate = ""
+    if one.rate_alpha is not None:
+        rate = f"; lr ~ T ** -alpha with alpha {shown(one.rate_alpha, one.rate_alpha_interval)}"
     return f"{one.name}: {power} with alpha {shown(one.alpha, one.alpha_interval)}{useful}{flat}{rate}"
 
 
