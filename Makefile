@@ -8,7 +8,7 @@ ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 SEED ?= $(shell date +%s)
 
-.PHONY: help demo test page-python slurm-parts check test-slow test-random pythons oldest chaos slurm bench gallery site \
+.PHONY: help demo test test-part workflows page-python slurm-parts check test-slow test-random pythons oldest chaos slurm bench gallery site \
 	release hooks format clean
 
 help:  ## what there is to make
@@ -51,7 +51,7 @@ demo: .venv/demo  ## a real sweep of a small model in a few minutes, with its re
 	$(BIN)/python examples/demo.py
 
 test: check .venv/browser page-python slurm-parts  ## everything that must pass: format, lint, types, import contracts, docs, tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: .venv/dev  ## all but the tests
 	$(BIN)/ruff format --check .
@@ -59,6 +59,13 @@ check: .venv/dev  ## all but the tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .cache/site
+
+PART ?= tests/core
+test-part: .venv/dev .venv/browser page-python slurm-parts  ## some of the tests: make test-part PART="tests/core tests/optim"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(PART)
+
+workflows: .venv/dev  ## the forge's workflows, linted
+	$(BIN)/zizmor --offline --quiet .github
 
 site: .venv/dev page-python  ## the documentation, with its calculator, as plain files in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
@@ -75,10 +82,10 @@ pythons: .venv/dev  ## the core's tests on each supported Python, with the newes
 oldest: .venv/dev  ## the core's tests with the oldest versions that pyproject.toml allows
 	$(BIN)/python scripts/environments.py oldest
 
-chaos: .venv/dev  ## 200 strikes on all that is kept and started, about five minutes; SEED=1 repeats
+chaos: .venv/dev  ## 200 injected faults, about five minutes; SEED=1 repeats
 	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos --strikes 200 --seed $(SEED)
 
-slurm: .venv/dev slurm-parts  ## a sweep on a real Slurm of this machine, struck twenty times, against one left alone
+slurm: .venv/dev slurm-parts  ## a sweep on a real Slurm of this machine, with twenty injected faults, against one left alone
 	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos.slurm
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
@@ -94,6 +101,7 @@ gallery: .venv/dev .venv/browser  ## the pictures of the docs and the reports of
 
 release: .venv/dev  ## wheel and source archive: built, checked, tried in clean environments; nothing is uploaded
 	@git diff --quiet HEAD || (echo "commit first: a release is made of what is committed" && false)
+	$(BIN)/python scripts/release_check.py
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*

@@ -18,19 +18,21 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from adaptive_vs_paper import played, row
+from adaptive_vs_paper import BASE, played, row
 
 from oneclock.rule import GRID
-from oneclock.sweep.protocol import Adaptive, Cell, Grid, Protocol
+from oneclock.runs.adaptive import Adaptive
+from oneclock.runs.key import RunKey
+from oneclock.runs.protocols import Grid, Protocol
 
 RATES = tuple(2.0**power for power in range(-3, 4))
 NOISES = (0.1, 0.3, 1.0, 3.0)
 SEEDS = (1, 2, 3)
 PROTOCOLS: dict[str, Protocol] = {
-    "adaptive in two axes": Adaptive(betas=GRID, seeds=SEEDS, rates=RATES),
+    "adaptive in two axes": Adaptive(betas=GRID, seeds=SEEDS, learning_rates=RATES),
     "adaptive over beta alone": Adaptive(betas=GRID, seeds=SEEDS),
-    "whole grid, one seed": Grid(betas=GRID, seeds=(1,), rates=RATES),
-    "whole grid, three seeds": Grid(betas=GRID, seeds=SEEDS, rates=RATES),
+    "whole grid, one seed": Grid(betas=GRID, seeds=(1,), learning_rates=RATES),
+    "whole grid, three seeds": Grid(betas=GRID, seeds=SEEDS, learning_rates=RATES),
 }
 
 
@@ -44,11 +46,11 @@ class Bowl:
     by_rate: float
     across: float
 
-    def gap(self, cell: Cell) -> float:
-        assert cell.rate is not None
-        assert isinstance(cell.beta, float)
-        du = GRID.index(cell.beta) - self.beta
-        dw = math.log2(cell.rate) - self.rate
+    def gap(self, key: RunKey) -> float:
+        assert key.lr is not None
+        assert isinstance(key.beta, float)
+        du = GRID.index(key.beta) - self.beta
+        dw = math.log2(key.lr) - self.rate
         steep = 2.0 if dw > 0 else 1.0
         tilt = 2 * self.across * math.sqrt(self.by_beta * self.by_rate) * du * dw
         return self.by_beta * du * du + steep * self.by_rate * dw * dw + tilt
@@ -64,16 +66,16 @@ def drawn(dice: random.Random) -> Bowl:
     )
 
 
-def lowest(losses: dict[Cell, float]) -> Cell:
+def lowest(losses: dict[RunKey, float]) -> RunKey:
     """The pair with the lowest mean of those with the most seeds."""
     seeds: dict[tuple[float, float | None], list[float]] = {}
-    for cell, loss in losses.items():
-        seeds.setdefault((cell.beta, cell.rate), []).append(loss)  # type: ignore[arg-type]
+    for key, loss in losses.items():
+        seeds.setdefault((key.beta, key.lr), []).append(loss)  # type: ignore[arg-type]
     most = max(map(len, seeds.values()))
     beta, rate = min(
         (pair for pair in seeds if len(seeds[pair]) == most), key=lambda pair: statistics.fmean(seeds[pair])
     )
-    return Cell(beta, 1, rate)
+    return BASE.at(beta, 1, rate)
 
 
 def simulate(noise: float, repeats: int) -> dict[str, tuple[list[float], list[int]]]:
@@ -82,11 +84,12 @@ def simulate(noise: float, repeats: int) -> dict[str, tuple[list[float], list[in
         dice = random.Random(f"{repeat} {noise}")
         bowl = drawn(dice)
         budget = round(1000 / (1 - GRID[max(3, min(10, round(bowl.beta) + dice.randint(-3, 3)))]))
-        floor = min(bowl.gap(Cell(beta, 1, rate)) for beta in GRID for rate in RATES)
+        floor = min(bowl.gap(BASE.at(beta, 1, rate)) for beta in GRID for rate in RATES)
 
-        def loss(cell: Cell, repeat: int = repeat, bowl: Bowl = bowl) -> float:
-            cell = cell if cell.rate is not None else Cell(cell.beta, cell.seed, 1.0)
-            return bowl.gap(cell) + random.Random(f"{repeat} {noise} {cell}").gauss(0, noise)  # in whatever order asked
+        def loss(key: RunKey, repeat: int = repeat, bowl: Bowl = bowl) -> float:
+            key = key if key.lr is not None else BASE.at(key.beta, key.seed, 1.0)
+            drawn = f"Cell(beta={key.beta!r}, seed={key.seed}, rate={key.lr!r})"  # as in the published figures
+            return bowl.gap(key) + random.Random(f"{repeat} {noise} {drawn}").gauss(0, noise)
 
         for name, protocol in PROTOCOLS.items():
             gap, runs = _ended(protocol, budget, loss, bowl)
@@ -96,10 +99,10 @@ def simulate(noise: float, repeats: int) -> dict[str, tuple[list[float], list[in
     return found
 
 
-def _ended(protocol: Protocol, budget: int, loss: Callable[[Cell], float], bowl: Bowl) -> tuple[float, int]:
+def _ended(protocol: Protocol, budget: int, loss: Callable[[RunKey], float], bowl: Bowl) -> tuple[float, int]:
     losses = played(protocol, budget, loss)
     chosen = lowest(losses)
-    return bowl.gap(chosen if chosen.rate is not None else Cell(chosen.beta, 1, 1.0)), len(losses)
+    return bowl.gap(chosen if chosen.lr is not None else BASE.at(chosen.beta, 1, 1.0)), len(losses)
 
 
 def main(repeats: int) -> None:

@@ -18,16 +18,21 @@ import random
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from oneclock import rule
-from oneclock.analysis import read
-from oneclock.paper.published import losses_study
-from oneclock.study.best import best_beta
-from oneclock.study.losses import losses_of
-from oneclock.sweep.protocol import Adaptive, Cell, Paper, Protocol, next_step
+from oneclock.lab.paper.published import losses_study
+from oneclock.runs.adaptive import Adaptive
+from oneclock.runs.best import best_beta
+from oneclock.runs.key import RunKey
+from oneclock.runs.losses import losses_of
+from oneclock.runs.protocols import Paper, Protocol, next_step
+from oneclock.stats import read
+
+BASE = RunKey("task", 0.9, 1, budget=1)
 
 PROTOCOLS: dict[str, Protocol] = {
     "paper": Paper(),
@@ -56,33 +61,33 @@ def recorded_truth(folder: Path) -> Iterator[tuple[int, dict[float, float], floa
         yield int(sweep.budget), gaps, 100 * float(noise)
 
 
-def played(protocol: Protocol, budget: int, loss: Callable[[Cell], float]) -> dict[Cell, float]:
+def played(protocol: Protocol, budget: int, loss: Callable[[RunKey], float]) -> dict[RunKey, float]:
     """The losses of all runs that a protocol asks for."""
-    losses: dict[Cell, float] = {}
-    while runs := next_step(protocol, losses, budget).runs:
-        losses |= {cell: loss(cell) for cell in runs}
+    losses: dict[RunKey, float] = {}
+    while runs := next_step(protocol, losses, replace(BASE, budget=budget)).runs:
+        losses |= {key: loss(replace(key, budget=BASE.budget)) for key in runs}
     return losses
 
 
-def best(losses: Mapping[Cell, float]) -> float:
+def best(losses: Mapping[RunKey, float]) -> float:
     """What a person is told to use; losses here may be negative, and only their differences count."""
-    runs = ((cell.beta, cell.seed, loss) for cell, loss in losses.items() if isinstance(cell.beta, float))
-    found = best_beta(runs, draws=0)
+    runs = ((key.beta, key.seed, loss) for key, loss in losses.items() if isinstance(key.beta, float))
+    found = best_beta(runs)
     assert found.beta is not None
     return found.beta
 
 
-def smallest_mean(losses: Mapping[Cell, float]) -> float:
+def smallest_mean(losses: Mapping[RunKey, float]) -> float:
     """The smallest mean among the betas with the most seeds, without any valley."""
-    seeds = {beta: [loss for cell, loss in losses.items() if cell.beta == beta] for beta in {c.beta for c in losses}}
+    seeds = {beta: [loss for key, loss in losses.items() if key.beta == beta] for beta in {c.beta for c in losses}}
     most = max(map(len, seeds.values()))
     return min((statistics.fmean(own), beta) for beta, own in seeds.items() if len(own) == most)[1]
 
 
-def mean_over_seeds(losses: Mapping[Cell, float]) -> float:
+def mean_over_seeds(losses: Mapping[RunKey, float]) -> float:
     """The beta with the smallest L(beta) as the paper counts it: a beta with one seed counts with one."""
-    betas = {cell.beta for cell in losses}
-    means = {beta: statistics.fmean(loss for cell, loss in losses.items() if cell.beta == beta) for beta in betas}
+    betas = {key.beta for key in losses}
+    means = {beta: statistics.fmean(loss for key, loss in losses.items() if key.beta == beta) for beta in betas}
     return min(means, key=lambda beta: (means[beta], beta))
 
 
@@ -105,7 +110,7 @@ def simulate(
     for repeat in range(repeats):
         for number, (budget, gaps, noise) in enumerate(truths):
             dice = random.Random(f"{repeat} {number} {noise}")
-            drawn = {Cell(beta, seed): gaps[beta] + dice.gauss(0, noise) for beta in rule.GRID for seed in (1, 2, 3)}
+            drawn = {BASE.at(beta, seed): gaps[beta] + dice.gauss(0, noise) for beta in rule.GRID for seed in (1, 2, 3)}
             for name, protocol in PROTOCOLS.items():
                 losses = played(protocol, budget, drawn.__getitem__)
                 picks = {name: best(losses), f"{name}, plain minimum": smallest_mean(losses)}
@@ -134,7 +139,7 @@ def real(seeds: int, repeats: int) -> dict[str, tuple[list[float], list[int]]]:
     found: dict[str, tuple[list[float], list[int]]] = {}
     for _ in range(repeats):
         three = dice.sample(range(seeds), 3)
-        drawn = {Cell(beta, seed): losses[three[seed - 1]] for beta, losses in trained.items() for seed in (1, 2, 3)}
+        drawn = {BASE.at(beta, seed): losses[three[seed - 1]] for beta, losses in trained.items() for seed in (1, 2, 3)}
         for name, protocol in PROTOCOLS.items():
             losses = played(protocol, budget, drawn.__getitem__)
             gaps, runs = found.setdefault(name, ([], []))

@@ -10,12 +10,12 @@ import time
 
 import numpy as np
 import pandas as pd
+from oneclock.stats.bootstrap import resample
+from oneclock.stats.comparison import Ground
 
-from oneclock.analysis.arena import Ground
-from oneclock.analysis.bootstrap import resample
-from oneclock.analysis.robustness import noise_study
 from oneclock.rule import GRID, Refresh, nearest_beta
-from oneclock.study.losses import Losses
+from oneclock.runs.losses import Losses
+from oneclock.stats.robustness import noise_study
 
 EXPERIMENTS, SEEDS = 1000, 3
 DRAWS, LOOP_DRAWS = 200, 4

@@ -23,11 +23,11 @@ from itertools import islice, product
 from pathlib import Path
 
 from oneclock.rule import GRID
-from oneclock.study.identity import Identity
-from oneclock.study.records import Run
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.protocols import Grid
 from oneclock.sweep import Plan
-from oneclock.sweep.protocol import Grid
-from oneclock.sweep.targets import target_from
+from oneclock.sweep.api import target_of
 
 COMMANDS = {"status": ["status", "--json"], "analyse": ["analyse"], "report": ["report", "--out", "out"]}
 SEEDS = (1, 2, 3)
@@ -40,11 +40,11 @@ def train(beta: float, seed: int, run: object) -> None:
 def write_study(path: Path, runs: int, evaluations: int) -> None:
     """A finished study of so many runs: the grid with three seeds, and as many experiments as that takes."""
     experiments = [f"e{number}" for number in range(math.ceil(runs / len(GRID) / len(SEEDS)))]
-    targets = [target_from(train, 100 * evaluations, name=name) for name in experiments]
+    targets = [target_of(train, 100 * evaluations, name=name) for name in experiments]
     Plan(path, targets, Grid(betas=GRID, seeds=SEEDS)).write()
     for name, beta, seed in islice(product(experiments, GRID, SEEDS), runs):
-        identity = Identity(name, beta, seed, 100 * evaluations)
-        run = Run.start(path / "runs" / identity.folder, identity)
+        identity = RunKey(name, beta, seed, 100 * evaluations)
+        run = RunFolder.start(path / "runs" / identity.folder, identity)
         floor = 2 + 0.1 * (math.log10(1 - beta) + 1.3) ** 2 + 0.001 * seed
         points = [(100 * place, floor + math.exp(-6 * place / evaluations)) for place in range(1, evaluations + 1)]
         lines = [json.dumps({"step": step, "val_loss": loss, "train_loss": loss - 0.1}) + "\n" for step, loss in points]

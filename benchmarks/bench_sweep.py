@@ -91,7 +91,7 @@ def rows_of(way: str, out: Path) -> dict[tuple[float, int], tuple[float, float]]
         return {
             (beta, seed): (loss, seconds) for beta, seed, loss, seconds in json.loads((out / "rows.json").read_text())
         }
-    from oneclock.study.folder import Study
+    from oneclock.runs.store import Study
 
     rows = Study.open(out / "study").rows()
     assert all(isinstance(row.beta, float) for row in rows)

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_twins.py [--steps 300] [--repeats 5] [--split-only | --race-only] [--markdown]
 
-Race: `oneclock.training.train` against what one writes without it: a DataLoader, torch's optimizer as it comes,
+Race: `oneclock.lab.training.train` against what one writes without it: a DataLoader, torch's optimizer as it comes,
 LambdaLR, clipping, a CSV. Same model, data, augmentation, rates and evaluations; two processes of a kind at a time, as
 in a sweep on two cores. Ours has one thread in each; the other is tried with one and two, and its better median counts.
 The sides take turns within each repeat; a number of threads with less than half the other's rate is tried once only.
@@ -40,13 +40,14 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, TensorDataset
 
-from oneclock import data, decay_groups, models
-from oneclock.experiments import LAPTOP, Experiment
-from oneclock.experiments.spec import Images
-from oneclock.study.records import Run
-from oneclock.training import learning_rate, loop, run, train
-from oneclock.training.fit import Fit
-from oneclock.training.loop import Ending, evaluation_due
+from oneclock import decay_groups
+from oneclock.lab import data, models
+from oneclock.lab.experiments import LAPTOP, Experiment
+from oneclock.lab.experiments.spec import Images
+from oneclock.lab.training import learning_rate, loop, run, train
+from oneclock.lab.training.fit import Fit
+from oneclock.lab.training.loop import Ending, evaluation_due
+from oneclock.runs.folder import RunFolder
 
 RACE = ("gpt2-bible", "vit-mnist", "resnet-digits")
 PARTS = ("forward", "backward", "step", "batch", "evaluation")
@@ -125,7 +126,7 @@ def ours(
 
     with tempfile.TemporaryDirectory() as folder, patch.object(run, "loop", timed):
         train(experiment, BETA, seed, Path(folder) / "run", task=task)
-        points = Run.read(Path(folder) / "run").points()
+        points = RunFolder.read(Path(folder) / "run").points()
     return Trained(experiment.budget / seconds, [point.val_loss or math.nan for point in points])
 
 

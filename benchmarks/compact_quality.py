@@ -29,10 +29,11 @@ from pathlib import Path
 import torch
 from scipy import stats
 
-from oneclock import BalancedAdam, BalancedAdamW, data, decay_groups, models
-from oneclock.data import Task
-from oneclock.experiments import Experiment, find
-from oneclock.training.schedule import learning_rate
+from oneclock import BalancedAdam, BalancedAdamW, decay_groups
+from oneclock.lab import data, models
+from oneclock.lab.data import Task
+from oneclock.lab.experiments import Experiment, find
+from oneclock.lab.training.schedule import learning_rate
 
 BETAS = (0.68377, 0.82217, 0.9, 0.96838, 0.99)
 SEEDS = (1, 2, 3)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from oneclock.horizon import Curve
-from oneclock.study.table import read
+from oneclock.runs.table import read
 
 STUDIES = ("studies/laptop", "studies/fashion", "studies/series")
 FEWEST = 5
@@ -33,9 +33,9 @@ def groups(study: Path) -> Iterator[tuple[float, Group]]:
     """(budget, curves) of every group of a study."""
     for sweep in read(study).sweeps:
         found: dict[tuple[int, float | None], dict[float, Curve]] = defaultdict(dict)
-        for trial in sweep.tied:
-            if trial.val is not None:
-                found[trial.seed, trial.rate][trial.beta] = trial.val
+        for run in sweep.tied:
+            if run.val is not None:
+                found[run.seed, run.lr][run.tied_beta] = run.val
         assert sweep.budget is not None
         yield from ((sweep.budget, group) for group in found.values() if len(group) >= FEWEST)
 

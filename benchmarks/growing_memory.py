@@ -18,10 +18,10 @@ from pathlib import Path
 import torch
 from compact_quality import optimizer_of, read, validation_loss
 
-from oneclock import data, models
-from oneclock.data import Task
-from oneclock.experiments import Experiment, find
-from oneclock.training.schedule import learning_rate
+from oneclock.lab import data, models
+from oneclock.lab.data import Task
+from oneclock.lab.experiments import Experiment, find
+from oneclock.lab.training.schedule import learning_rate
 
 ARMS = {
     **{f"constant {beta:g}": (lambda step, beta=beta: beta) for beta in (0.68377, 0.82217, 0.9)},

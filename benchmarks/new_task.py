@@ -60,7 +60,7 @@ def by_pair(study) -> dict[tuple[float, float], list[float]]:
     """(beta, rate) -> the losses of its seeds."""
     found: dict[tuple[float, float], list[float]] = {}
     for row in study.rows():
-        found.setdefault((row.beta, row.rate), []).append(row.best_loss)
+        found.setdefault((row.beta, row.lr), []).append(row.best_loss)
     return found
 
 

@@ -14,19 +14,22 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from oneclock.analysis import analyse
-from oneclock.analysis.values import ExperimentResult
-from oneclock.experiments import Experiment, find
-from oneclock.experiments.published import PUBLISHED
-from oneclock.experiments.spec import Text
-from oneclock.others import BySteps, Training, TrainingRule, half_lives
-from oneclock.paper.published import losses_study
-from oneclock.rule import RECOMMENDED, Bent, Fixed, Power, Refresh, nearest_beta
-from oneclock.sweep.studies import STUDIES
+from oneclock.lab.experiments import Experiment, find
+from oneclock.lab.experiments.published import PUBLISHED
+from oneclock.lab.experiments.spec import Text
+from oneclock.lab.paper.published import losses_study
+from oneclock.lab.published_rules import BySteps, Training, TrainingRule, half_lives
+from oneclock.lab.study_plans import STUDIES
+from oneclock.rule import RECOMMENDED, Fixed, PiecewisePower, Power, Refresh, nearest_beta
+from oneclock.stats import analyse
+from oneclock.stats.results import ExperimentResult
 
 HERE = Path(__file__).resolve().parents[1] / "studies"
 GIVEN: tuple[TrainingRule, ...] = tuple(
-    map(BySteps, (RECOMMENDED, Refresh(), Bent(20_000, 0.5), Bent(6_000, 0.0), Fixed(0.9), Fixed(0.95)))
+    map(
+        BySteps,
+        (RECOMMENDED, Refresh(), PiecewisePower(20_000, 0.5), PiecewisePower(6_000, 0.2), Fixed(0.9), Fixed(0.95)),
+    )
 )
 OPEN: dict[str, tuple[TrainingRule, ...]] = {
     "square root of the steps": tuple(BySteps(Power(10 ** (-place / 16), 0.5)) for place in range(8, 41)),
@@ -50,8 +53,8 @@ def gap_of(rule: TrainingRule, result: ExperimentResult, spec: Experiment) -> fl
         beta = rule(training)
     except ValueError:
         return None
-    nearest = nearest_beta(beta, [point.beta for point in result.gaps])
-    return next(point.gap for point in result.gaps if point.beta == nearest)
+    nearest = nearest_beta(beta, [point.beta for point in result.points])
+    return next(point.gap for point in result.points if point.beta == nearest)
 
 
 def gaps_of(rule: TrainingRule, measured: Sequence[Measured]) -> list[float]:

@@ -11,20 +11,19 @@ import sys
 from pathlib import Path
 
 import oneclock
+from oneclock.lab import experiment_target
 
 BETAS = oneclock.GRID[:9]
-PAIRS = [(0.9, 0.999), (0.9, 0.95)]
+PAIRS = ((0.9, 0.999), (0.9, 0.95))
+SETTINGS = ["optimizer.lr=0.0055", "schedule.min_lr=0.00055", "evaluation.batches=32"]
 
 
 def main(out: Path) -> None:
     print(f"Sweeping beta for a small Llama on the King James Bible: 25 runs of 250 steps in {out}/")
     oneclock.run_sweep(
-        "joint-llama-250",
+        experiment_target("joint-llama-250", settings=SETTINGS),
         out=out,
-        betas=BETAS,
-        arms=PAIRS,
-        second="window",
-        settings=["optimizer.lr=0.0055", "schedule.min_lr=0.00055", "evaluation.batches=32"],
+        protocol=oneclock.Paper(BETAS, baselines=PAIRS, second_stage="window"),
     )
     print()
     print(oneclock.in_words(oneclock.analyse(out)))

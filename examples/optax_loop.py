@@ -61,7 +61,7 @@ for step in range(100, STEPS + 1, 100):
     if step % (STEPS // 6) == 0:
         print(f"step {step:5,}  validation loss {loss:.4f}")
 
-stop = oneclock.early_stop(oneclock.Curve(steps, losses), budget=STEPS)
-print(f"beta {oneclock.beta_for(STEPS):.4f} for {STEPS:,} steps")
-if stop.ran_out:
-    print(f"useful for {stop.stop:,} of these steps: next time horizon={stop.stop}")
+useful = oneclock.useful_horizon(oneclock.Curve(steps, losses), plan=STEPS)
+print(f"beta {oneclock.recommend(STEPS).beta:.4f} for {STEPS:,} steps")
+if useful.turned:
+    print(f"useful for {useful.steps:,} of these steps: next time horizon={useful.steps}")

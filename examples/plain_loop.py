@@ -39,8 +39,8 @@ for step in range(1, STEPS + 1):
             refreshes = oneclock.refresh_count(optimizer.beta, step)
             print(f"step {step:5,}  validation loss {val_loss:.4f}  {refreshes:,.0f} refreshes so far")
 
-stop = oneclock.early_stop(oneclock.Curve(steps, losses), budget=STEPS)
-if stop.ran_out:
-    print(f"useful for {stop.stop:,} of these steps: next time horizon={stop.stop}")
+useful = oneclock.useful_horizon(oneclock.Curve(steps, losses), plan=STEPS)
+if useful.turned:
+    print(f"useful for {useful.steps:,} of these steps: next time horizon={useful.steps}")
 else:
-    print(f"useful to the end, {stop.stop:,} steps: the horizon was right, or too short")
+    print(f"useful to the end, {useful.steps:,} steps: the horizon was right, or too short")

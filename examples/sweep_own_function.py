@@ -47,5 +47,5 @@ if __name__ == "__main__":
         table = study.table()
         print(table.groupby("beta").best_loss.agg(["mean", "min", "max"]).round(4).to_string())
         print(f"best of these: beta {study.choice()}")
-    print(f"the rule, for {STEPS:,} steps: beta {oneclock.refresh_beta(STEPS):.4f}")
+    print(f"the rule, for {STEPS:,} steps: beta {oneclock.recommend(STEPS).beta:.4f}")
     print("Two seeds: where the columns overlap, the order of the betas is chance.")

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 OLDEST = "3.10"
 PACKAGE = f"{ROOT}[torch,compact,report,logs,test]"
 CORE = [
-    *("tests/core", "tests/optim", "tests/analysis", "tests/study"),
+    *("tests/core", "tests/optim", "tests/stats", "tests/runs"),
     *(f"src/oneclock/{part}" for part in ("rule.py", "horizon.py", "optim", "study", "analysis", "advice")),
 ]
 

@@ -10,8 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from oneclock.paper.subject import published
-from oneclock.report import folder, introduction, plot, rules, surfaces, sweeps
+from oneclock.lab.paper.subject import published
+from oneclock.report import folder, plot, rules, surfaces, sweeps
+from oneclock.report import train_and_time as introduction
 from oneclock.report.subject import Subject, subject_of
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +23,7 @@ QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
 
 def draw(subject: Subject, prefix: str) -> None:
     """The figures of a subject that some page shows, as prefix-NAME.svg."""
-    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
     figures = [
         *sweeps.sweep_figures(subject.analysis),
         *surfaces.surface_figures(subject.analysis),
@@ -71,7 +72,7 @@ if __name__ == "__main__":
         study = header.parent
         subject = subject_of(study)
         draw(subject, study.name)
-        command = f"oneclock study {study.name} --out {study.name}"
+        command = f"oneclock lab study {study.name} --out {study.name}"
         shutil.rmtree(study / "report", ignore_errors=True)
         folder.write(subject, study / "report", command, formats=())
     if options.page:

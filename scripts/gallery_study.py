@@ -18,7 +18,7 @@ from torch import nn
 import oneclock
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
-from oneclock.sweep import run_sweep
+from oneclock.sweep import Execution, run_sweep
 
 BUDGET, EVERY = 12_000, 200
 
@@ -50,7 +50,7 @@ def digits(beta, seed, run):
 
 if __name__ == "__main__":
     study = Path(sys.argv[1])
-    run_sweep(digits, BUDGET, study, jobs=1)
+    run_sweep(digits, BUDGET, study, where=Execution(jobs=1))
     with tempfile.TemporaryDirectory() as report:
         folder.write(subject_of(study), Path(report), "", formats=())
         data = Path(__file__).parents[1] / "docs" / "data"

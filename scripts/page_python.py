@@ -21,7 +21,15 @@ VERSION = "314.0.7"
 ARCHIVE = ROOT / ".cache" / f"pyodide-{VERSION}.tgz"
 """Where npm puts it."""
 
-READS = ("*.py", "gains.csv", "advice/*.py", "logs/**/*.py", "study/*.py")
+READS = (
+    "*.py",
+    "evidence/*.py",
+    "evidence/data/ranges.csv",
+    "advise/*.py",
+    "horizon/*.py",
+    "logs/**/*.py",
+    "runs/*.py",
+)
 """The part of the package that `advise` imports; it needs nothing but Python's own library."""
 
 

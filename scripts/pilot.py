@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from oneclock.experiments import LAPTOP, Experiment
-from oneclock.training import train
+from oneclock.lab.experiments import LAPTOP, Experiment
+from oneclock.lab.training import train
 
 
 def quarter(twin: Experiment, factor: float) -> Experiment:

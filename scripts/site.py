@@ -1,4 +1,4 @@
-"""The documentation's pages that are made, not written: study reports, the API reference, what the calculator runs."""
+"""The documentation's pages that are made, not written: study reports, both references, what the calculator runs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import json
 import math
 from pathlib import Path
 
+import command_page
 import page_python
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import oneclock
 from oneclock import rule
+from oneclock.evidence.model import packaged_ranges
+from oneclock.recommend import MEASURED
 
 STUDIES = Path(__file__).parents[1] / "studies"
+PACKAGE = Path(oneclock.__file__).parent
 
-KINDS = ("Refresh", "Fixed", "Power", "Bent")
+KINDS = ("SquareRoot", "Refresh", "Fixed", "Power")
 """The rules that docs/calculator/calculator.js can compute."""
 
 
@@ -26,6 +30,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         name = page.parents[1].name
         files.append(File.generated(config, f"studies/{name}.html", abs_src_path=str(page)))
     files.append(File.generated(config, "api.md", content=api_page()))
+    for text_file in ("llms.txt", "SKILL.md"):  # as they are: for scripts, not as pages of the site
+        text = (PACKAGE / "agents" / text_file).read_text(encoding="utf-8")
+        files.append(File.generated(config, text_file.replace("SKILL.md", "skill.txt"), content=text))
+    files.append(File.generated(config, "commands.md", content=command_page.page()))
     files.append(File.generated(config, "calculator/rule.js", content=calculator_rules()))
     if page_python.ARCHIVE.exists():
         files.append(File.generated(config, "calculator/python.js", content=page_python.script()))
@@ -35,18 +43,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def api_page() -> str:
     """Every public name of the package, in the order of its `__all__`; mkdocstrings fills in what each is."""
     names = (f"::: oneclock.{name}\n" for name in oneclock.__all__)
-    return "\n".join(["# The Python interface", "What `import oneclock` offers; all else may change.\n", *names])
+    return "\n".join(
+        [
+            "# The Python interface",
+            "What `import oneclock` offers. Everything else may change ([versions](versions.md)).\n",
+            *names,
+        ]
+    )
 
 
 def calculator_rules() -> str:
     """The recommendation and the paper's rule as values that the calculator's script computes with."""
-    low, high = rule.CALIBRATED
-    sides = {"below": low - 1, "within": low, "above": high + 1}
     data = {
-        "recommended": rule_values(rule.chosen_rule()),
-        "paper": rule_values(rule.chosen_rule("paper")),
-        "calibrated": rule.CALIBRATED,
-        "sure": {side: oneclock.recommend(steps).sure for side, steps in sides.items()},
+        "recommended": rule_values(rule.resolve_rule()),
+        "paper": rule_values(rule.resolve_rule("paper")),
+        "measured": MEASURED,
+        "ranges": [row[1:3] for row in packaged_ranges()],
         "readsLogs": page_python.ARCHIVE.exists(),
         "grid": [{"beta": beta, **reach(beta)} for beta in sorted(rule.GRID)],
     }

@@ -3,6 +3,7 @@ real browser with the network off."""
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 from hypothesis import settings
 from opened_page import Opened
 
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # started in the background: what tests start must hear it all the same
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from oneclock.experiments import Experiment, find, override
+from oneclock.lab.experiments import Experiment, find, override
 
 _COMMON = """the of and to a in that is was he for it with as his on be at by i this had not are but from or have an
 they which one you were her all she there would their we him been has when who will more no if out so said what up"""

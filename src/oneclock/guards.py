@@ -1,7 +1,7 @@
-"""What reading a stranger's file may cost: one set of bounds on memory, time and disk for every reader.
+"""Limits for reading files from others: memory, time and disk, the same for every reader.
 
-A file is read only if it is a plain one, no further than it reached when it was opened, and never a line, a table or
-a document beyond the sizes below. What is shown of it has no control characters in it.
+Only regular files are read, up to the size they had when they were opened. Lines, tables and documents have a largest
+size. Text from a file is printed without control characters.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import codecs
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 LONGEST_LINE = 2**20
 """Characters a line may have; beyond it the file is not a log of lines."""
@@ -31,19 +30,19 @@ LARGEST_CURVE = 2**28
 """Bytes of the evaluations of one run."""
 
 MOST_FILES = 100_000
-"""Files and folders that are looked at below one folder."""
+"""Files and folders that are listed below one folder."""
 
 MOST_COPIED = 2**31
 """Bytes that standard input may put on disk."""
 
 COPY = "standard-input"
-"""What a copy of standard input is called."""
+"""The file name of a copy of standard input."""
 
 _BLOCK = 2**18
 
 
 def plain_file(path: Path) -> Path:
-    """`path` itself if it is a file that has an end; ValueError for a pipe, a device or a socket, which may have none.
+    """`path` itself if it is a regular file; ValueError for a pipe, a device or a socket, which may never end.
 
     >>> plain_file(Path("/dev/zero"))
     Traceback (most recent call last):
@@ -59,9 +58,9 @@ def plain_file(path: Path) -> Path:
 
 
 def lines(path: Path) -> Iterator[str]:
-    """Every line without its end, in UTF-8 or as its byte order mark says; bytes of no character become U+FFFD.
+    """Every line without its newline, as UTF-8 or as its byte order mark says; invalid bytes become U+FFFD.
 
-    A file that grows meanwhile is read to where it ended at the start.
+    A file that grows meanwhile is read up to its size at the start.
     """
     left = os.path.getsize(plain_file(path))
     decoder = codecs.getincrementaldecoder(_encoding(path))(errors="replace")
@@ -92,7 +91,7 @@ def head(path: Path, size: int = 2**16) -> str:
 
 
 def ends_whole(path: Path) -> bool:
-    """Whether the last line is ended; one that is not may have been cut off."""
+    """Whether the last line ends with a newline; otherwise it may have been cut off."""
     with open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - 2, 0))
         return any(byte in b"\n\r" for byte in file.read())
@@ -101,25 +100,25 @@ def ends_whole(path: Path) -> bool:
 def files(folder: Path) -> Iterator[Path]:
     """Every file below a folder; ValueError where there are too many for the folder of an experiment."""
     seen = 0
-    for place, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         seen += len(folders) + len(names)
         if seen > MOST_FILES:
             raise ValueError(f"{folder} holds more than {MOST_FILES:,} files; name the folder of one run")
-        yield from (path for name in names if (path := Path(place, name)).is_file())
+        yield from (path for name in names if (path := Path(parent, name)).is_file())
 
 
 def small_file(path: Path, most: int = LARGEST_WHOLE) -> Path:
     """`path` itself if it is a file that may be read whole, ValueError where it is larger."""
     if os.path.getsize(plain_file(path)) > most:
-        raise ValueError(f"{path} has more than {most // 2**20} MB, and is read only whole; give a smaller one")
+        raise ValueError(f"{path} has more than {most // 2**20} MB, and is read as a whole; give a smaller one")
     return path
 
 
-_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe's opening would wait
+_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait
 
 
 def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
-    """All bytes of a file that may be read whole, ValueError as of `small_file`; with few calls, for very many files.
+    """All bytes of a file that may be read whole, ValueError as in `small_file`. Few system calls, for very many files.
 
     >>> small_bytes("/dev/null")
     Traceback (most recent call last):
@@ -128,14 +127,14 @@ def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
     try:
         handle = os.open(path, _TO_READ)
     except OSError:
-        plain_file(Path(path))  # a socket cannot be opened: say that it is one
+        plain_file(Path(path))  # a socket cannot be opened: the message says so
         raise
     try:
-        told = os.fstat(handle)
-        if not stat.S_ISREG(told.st_mode) or told.st_size > most:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
             small_file(Path(path), most)
-        data = os.read(handle, told.st_size)
-        while len(data) < told.st_size and (part := os.read(handle, told.st_size - len(data))):
+        data = os.read(handle, status.st_size)
+        while len(data) < status.st_size and (part := os.read(handle, status.st_size - len(data))):
             data += part
         return data
     finally:
@@ -167,23 +166,27 @@ def refuse_vast(path: Path, rows: int, columns: int) -> None:
 
 
 @contextmanager
-def copied(stream: BinaryIO, most: int = MOST_COPIED) -> Iterator[Path]:
-    """What a stream holds as a file, which readers can look into twice; it is gone afterwards.
+def copied(
+    read: Callable[[int], bytes], most: int = MOST_COPIED, name: str = COPY, what: str = "standard input"
+) -> Iterator[Path]:
+    """What `read` returns until it is empty, as a file that readers can read twice. It is removed afterwards.
 
-    A complaint about the file is one about standard input.
+    In messages it is called `what`.
     """
     with tempfile.TemporaryDirectory(prefix="oneclock-") as folder:
-        path, left = Path(folder) / COPY, most
+        path, left = Path(folder) / name, most
         with open(path, "wb") as file:
-            while block := stream.read(_BLOCK):
+            while block := read(_BLOCK):
                 left -= len(block)
                 if left < 0:
-                    raise ValueError(f"standard input goes beyond {most:,} bytes; give the log as a file")
+                    raise ValueError(f"{what} has more than {most:,} bytes; give a smaller log")
                 file.write(block)
         try:
             yield path
         except ValueError as error:
-            raise ValueError(str(error).replace(str(path), "standard input")) from None
+            if str(path) not in str(error):
+                raise
+            raise ValueError(str(error).replace(str(path), what)) from None
 
 
 def _encoding(path: Path) -> str:

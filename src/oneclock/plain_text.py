@@ -1,4 +1,4 @@
-"""Text of others that is shown or shared: no terminal escapes, no formulas in cells, no places of this machine."""
+"""Text from others, made safe to show or share: no terminal escapes, no formulas in cells, no paths of this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SPELLED = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the 
 
 
 def printable(text: str) -> str:
-    r"""Text that does nothing to a terminal: control characters, and those that turn its direction, are spelled out.
+    r"""Text that is safe to print: control characters, and those that change its direction, are written as escapes.
 
     >>> printable("val\x1b[2Jloss")
     'val\\x1b[2Jloss'
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """A word for a CSV file that no spreadsheet takes for a formula: one that would begin like it gets a quote first.
+    """A cell for a CSV file that no spreadsheet takes for a formula: where it begins like one, a quote is put first.
 
     >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("-0.5"), plain_cell("resnet")
     ("'=cmd|' /C calc'!A0", '-0.5', 'resnet')
@@ -38,7 +38,7 @@ def plain_cell(text: str) -> str:
 
 
 def cell_as_it_was(text: str) -> str:
-    """The word that `plain_cell` made harmless, as it was before.
+    """The text of a cell before `plain_cell` changed it.
 
     >>> [cell_as_it_was(plain_cell(text)) for text in ("=1+1", "'=1+1", "-0.5", "resnet", "'tis")]
     ['=1+1', "'=1+1", '-0.5', 'resnet', "'tis"]
@@ -47,7 +47,7 @@ def cell_as_it_was(text: str) -> str:
 
 
 def without_places(text: str) -> str:
-    """Words for others to read: of an absolute path its last part is left.
+    """Text for others to read: of an absolute path only the last part is kept.
 
     >>> without_places("No such file: '/home/ann lee/data/x.csv' (see /tmp/run.log:3, https://example.org/a/b, 9/11)")
     "No such file: 'x.csv' (see run.log:3, https://example.org/a/b, 9/11)"

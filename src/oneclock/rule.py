@@ -1,10 +1,11 @@
-"""The rule of balanced Adam: how long its one memory should be. Pure Python, no torch.
+"""Rules that turn a training length into a beta, as values. Pure Python, no torch.
 
-Notation of the paper, used throughout the package:
+Notation, used throughout the package (T is the training length in optimizer steps):
 
-    H(beta)    = 1 / (1 - beta)      memory horizon, in steps
-    R(beta, T) = (1 - beta) * T      refresh count over a horizon of T steps
-    beta(T)    = 1 - R0 / T          the refresh rule, R0 = 1000
+    H(beta)    = 1 / (1 - beta)                memory horizon, in steps
+    R(beta, T) = (1 - beta) * T                refresh count over T steps
+    beta(T)    = sqrt(T) / (sqrt(T) + 7)       the recommended rule: a memory of 1 + sqrt(T) / 7 steps
+    beta(T)    = 1 - R0 / T                    the paper's rule, R0 = 1000
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import Any, Protocol, runtime_checkable
 REFRESHES = 1000
 """R0, the paper's refresh count."""
 
-CALIBRATED = (6_000, 40_000)
-"""The horizons, in steps, that the evidence behind R0 = 1000 covers."""
+DIVISOR = 7
+"""The one constant of the recommended rule: its memory is 1 + sqrt(T) / 7 steps."""
 
-SHORT_REFRESHES = 300
-"""What did best in the laptop study: eleven small models, all but one of them useful for 700 to 6,000 steps."""
+CALIBRATED = (6_000, 40_000)
+"""The horizons, in steps, that the paper's evidence for R0 = 1000 covers."""
 
 GRID: tuple[float, ...] = tuple(round(1 - 10 ** (-k / 4), 5) for k in range(13))
 """The paper's 13 betas, four per decade of 1 - beta. Five decimals: three would make experiment 8 a tie."""
@@ -64,32 +65,6 @@ def refresh_count(beta: float, horizon: float) -> float:
     1000.0
     """
     return (1 - checked_beta(beta)) * positive(horizon, "horizon")
-
-
-def refresh_beta(horizon: float, refreshes: float = REFRESHES) -> float:
-    """beta = 1 - refreshes / horizon, the paper's rule, for a useful training time of `horizon` steps.
-
-    Args:
-        horizon: The useful training time in optimizer steps.
-        refreshes: How often the memory is to be renewed in it.
-
-    Returns:
-        The beta, in [0, 1).
-
-    Raises:
-        ValueError: Where the horizon does not exceed the refreshes: no beta is short enough.
-
-    >>> refresh_beta(20_000)
-    0.95
-    """
-    horizon, refreshes = positive(horizon, "horizon"), positive(refreshes, "refreshes")
-    if horizon <= refreshes:
-        raise ValueError(
-            f"no beta refreshes {refreshes:g} times in {horizon:g} steps: "
-            f"the horizon must exceed {refreshes:g}; give a longer horizon or fewer refreshes"
-            + (f" ({SHORT_REFRESHES} did best in small models)" if refreshes == REFRESHES else "")
-        )
-    return _below_one(1 - refreshes / horizon, horizon)
 
 
 def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
@@ -146,11 +121,8 @@ def checked_beta(beta: float) -> float:
     return float(beta)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def tidy(value: float) -> float:
+def int_if_whole(value: float) -> float:
+    """20000.0 as 20000; other numbers unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -163,6 +135,10 @@ def positive(value: float, name: str) -> float:
     return value if isinstance(value, int) else float(value)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def _below_one(beta: float, horizon: float) -> float:
     if beta >= 1:
         raise ValueError(f"at {horizon:g} steps beta rounds to 1 in floating point; give a shorter horizon")
@@ -171,22 +147,51 @@ def _below_one(beta: float, horizon: float) -> float:
 
 @runtime_checkable
 class Rule(Protocol):
-    """A way to choose beta: horizon in, beta out. `Refresh`, `Fixed`, `Power` and `Bent` are rules."""
+    """A way to choose beta: training length in, beta out.
+
+    `SquareRoot`, `Refresh`, `Fixed`, `Power` and `PiecewisePower` are rules.
+    """
 
     @property
     def name(self) -> str:
         """What tables and legends call it."""
 
-    def rate(self, horizon: Any) -> Any:
-        """1 - beta, unchecked arithmetic: it takes numpy arrays as well as numbers."""
+    def one_minus_beta(self, horizon: Any) -> Any:
+        """1 - beta without checks; takes numpy arrays as well as numbers."""
 
     def __call__(self, horizon: float) -> float:
-        """beta in [0, 1) for a horizon in steps; ValueError where the rule has none."""
+        """beta in [0, 1) for a length in steps; ValueError where the rule has none."""
+
+
+@dataclass(frozen=True)
+class SquareRoot:
+    """A memory of 1 + sqrt(T) / divisor steps: beta = sqrt(T) / (sqrt(T) + divisor).
+
+    It has a beta for every length above 0, and it is smooth and increasing.
+
+    >>> [round(SquareRoot()(steps), 3) for steps in (100, 1_000, 4_000, 20_000, 300_000)]
+    [0.588, 0.819, 0.9, 0.953, 0.987]
+    """
+
+    divisor: float = DIVISOR
+
+    def __post_init__(self) -> None:
+        positive(self.divisor, "divisor")
+
+    @property
+    def name(self) -> str:
+        return f"Square root, divisor {self.divisor:g}"
+
+    def one_minus_beta(self, horizon: Any) -> Any:
+        return self.divisor / (horizon**0.5 + self.divisor)
+
+    def __call__(self, horizon: float) -> float:
+        return _below_one(1 - self.one_minus_beta(positive(horizon, "horizon")), horizon)
 
 
 @dataclass(frozen=True)
 class Refresh:
-    """1 - beta = refreshes / T.
+    """The paper's rule, 1 - beta = refreshes / T: the memory is renewed `refreshes` times in T steps.
 
     >>> Refresh()(20_000)
     0.95
@@ -201,16 +206,22 @@ class Refresh:
     def name(self) -> str:
         return f"Refresh R0={self.refreshes:g}"
 
-    def rate(self, horizon: Any) -> Any:
+    def one_minus_beta(self, horizon: Any) -> Any:
         return self.refreshes / horizon
 
     def __call__(self, horizon: float) -> float:
-        return refresh_beta(horizon, self.refreshes)
+        horizon = positive(horizon, "horizon")
+        if horizon <= self.refreshes:
+            raise ValueError(
+                f"no beta refreshes {self.refreshes:g} times in {horizon:g} steps: the horizon must exceed "
+                f"{self.refreshes:g}; give a longer horizon or fewer refreshes, or leave the rule out"
+            )
+        return _below_one(1 - self.refreshes / horizon, horizon)
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """One beta whatever the horizon.
+    """One beta for every length.
 
     >>> Fixed(0.94377)(20_000)
     0.94377
@@ -225,7 +236,7 @@ class Fixed:
     def name(self) -> str:
         return f"Fixed beta={self.beta:g}"
 
-    def rate(self, horizon: Any) -> Any:
+    def one_minus_beta(self, horizon: Any) -> Any:
         return 1 - self.beta + 0 * horizon
 
     def __call__(self, horizon: float) -> float:
@@ -235,7 +246,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Power:
-    """1 - beta = c * (T / t0) ** -alpha: alpha = 1 is the refresh rule with R0 = c * t0, alpha = 0 a fixed beta.
+    """1 - beta = c * (T / t0) ** -alpha: alpha = 1 is the paper's rule with R0 = c * t0, alpha = 0 a fixed beta.
 
     >>> round(Power(c=0.1, alpha=1.0)(20_000), 6)
     0.95
@@ -255,24 +266,23 @@ class Power:
     def name(self) -> str:
         return f"Power alpha={self.alpha:g} c={self.c:g}"
 
-    def rate(self, horizon: Any) -> Any:
+    def one_minus_beta(self, horizon: Any) -> Any:
         return self.c * (horizon / self.t0) ** -self.alpha
 
     def __call__(self, horizon: float) -> float:
-        rate = self.rate(positive(horizon, "horizon"))
-        if not rate <= 1:
-            raise ValueError(f"{self.name} has no beta for {horizon:g} steps: 1 - beta would be {rate:g}, above 1")
-        return _below_one(1 - rate, horizon)
+        value = self.one_minus_beta(positive(horizon, "horizon"))
+        if not value <= 1:
+            raise ValueError(f"{self.name} has no beta for {horizon:g} steps: 1 - beta would be {value:g}, above 1")
+        return _below_one(1 - value, horizon)
 
 
 @dataclass(frozen=True)
-class Bent:
-    """The refresh rule from `knee` steps on; below, 1 - beta = (R0 / knee) * (knee / T) ** alpha, and never above 1.
+class PiecewisePower:
+    """The paper's rule from `knee` steps on; below, 1 - beta = (R0 / knee) * (knee / T) ** alpha, at most 1.
 
-    It is continuous and monotone for alpha in [0, 1], and has a beta for every horizon: alpha = 0 keeps the beta of the
-    knee below it, alpha = 1 is the refresh rule itself.
+    `PiecewisePower(6_000, 0.2)` was recommended before the square root; it stays for comparison.
 
-    >>> Bent(knee=6_000, alpha=0.0)(12_000) == Refresh()(12_000), round(Bent(knee=6_000, alpha=0.0)(100), 4)
+    >>> PiecewisePower(6_000, 0.0)(12_000) == Refresh()(12_000), round(PiecewisePower(6_000, 0.0)(100), 4)
     (True, 0.8333)
     """
 
@@ -290,9 +300,9 @@ class Bent:
 
     @property
     def name(self) -> str:
-        return f"Bent knee={self.knee:g} alpha={self.alpha:g}"
+        return f"Piecewise knee={self.knee:g} alpha={self.alpha:g}"
 
-    def rate(self, horizon: Any) -> Any:
+    def one_minus_beta(self, horizon: Any) -> Any:
         above = self.refreshes / horizon
         below = self.refreshes / self.knee * (self.knee / horizon) ** self.alpha
         if _is_number(horizon):
@@ -300,42 +310,28 @@ class Bent:
         return above * (horizon >= self.knee) + below.clip(max=1.0) * (horizon < self.knee)
 
     def __call__(self, horizon: float) -> float:
-        return _below_one(1 - self.rate(positive(horizon, "horizon")), horizon)
+        return _below_one(1 - self.one_minus_beta(positive(horizon, "horizon")), horizon)
 
 
-RECOMMENDED: Rule = Bent(knee=CALIBRATED[0], alpha=0.2)
-"""What every surface uses when nobody chooses: the paper's rule where its evidence lies, and below that a memory that
-shrinks slowly from the one it has at 6,000 steps. What the rules written down before our studies picked
-(`scripts/choose.py`)."""
+RECOMMENDED: Rule = SquareRoot()
+"""What every part of oneclock uses when nobody chooses a rule."""
 
 
 def beta_for(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> float:
-    """The beta for a useful training time of `horizon` steps: the one answer of every surface.
+    """The beta for a training of `horizon` steps: what optimizers and integrations call.
 
-    By default the recommendation, which has an answer from one step on. `rule` is "paper", "recommended", another rule
-    as `rule_from` takes it, or a rule value; `refreshes` asks for the paper's rule with that refresh count.
+    `oneclock.recommend` gives the same beta with its evidence.
 
-    Args:
-        horizon: The useful training time in optimizer steps, from one on.
-        rule: "recommended" (the default), "paper", a rule as one types it, or a rule value.
-        refreshes: The paper's rule with this many refreshes, instead of a rule.
-
-    Returns:
-        The beta, in [0, 1).
-
-    Raises:
-        ValueError: Where the horizon is no finite number above 0, or the rule asked for has no beta for it.
-
-    >>> beta_for(20_000), round(beta_for(1_200), 4), beta_for(2_000, rule="paper"), beta_for(2_000, refreshes=300)
-    (0.95, 0.77, 0.5, 0.85)
+    >>> round(beta_for(20_000), 4), round(beta_for(1_200), 4), beta_for(2_000, rule="paper")
+    (0.9528, 0.8319, 0.5)
     """
-    return chosen_rule(rule, refreshes)(horizon)
+    return resolve_rule(rule, refreshes)(horizon)
 
 
-def chosen_rule(rule: Rule | str | None = None, refreshes: float | None = None) -> Rule:
-    """The rule that a person's words mean, the recommendation where there are none.
+def resolve_rule(rule: Rule | str | None = None, refreshes: float | None = None) -> Rule:
+    """The rule that keywords mean: the recommended one by default; `refreshes` is the paper's rule with that count.
 
-    >>> chosen_rule(refreshes=300), chosen_rule("paper")
+    >>> resolve_rule(refreshes=300), resolve_rule("paper")
     (Refresh(refreshes=300), Refresh(refreshes=1000))
     """
     if rule is not None and refreshes is not None:
@@ -347,16 +343,16 @@ def chosen_rule(rule: Rule | str | None = None, refreshes: float | None = None) 
     return rule_from(rule) if isinstance(rule, str) else rule
 
 
-def one_beta(
+def resolve_beta(
     beta: float | None = None,
     horizon: float | None = None,
     rule: Rule | str | None = None,
     refreshes: float | None = None,
 ) -> float:
-    """The beta that an optimizer's keywords mean: `beta` itself, or the one for `horizon`, as `beta_for` finds it.
+    """The beta that an optimizer's keywords mean: `beta` itself, or `beta_for(horizon, rule, refreshes)`.
 
-    >>> one_beta(beta=0.9), one_beta(horizon=20_000), one_beta(horizon=20_000, refreshes=500)
-    (0.9, 0.95, 0.975)
+    >>> resolve_beta(beta=0.9), resolve_beta(horizon=20_000, rule="paper")
+    (0.9, 0.95)
     """
     if (beta is None) == (horizon is None):
         raise ValueError("give exactly one of beta= and horizon= (the useful training time in steps)")
@@ -368,27 +364,33 @@ def one_beta(
     return checked_beta(beta)
 
 
-def rule_from(text: str) -> Rule:
-    """A rule as one types it: recommended, paper, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or bent:KNEE,ALPHA.
+_KINDS: dict[str, tuple[type[SquareRoot | Refresh | Fixed | Power | PiecewisePower], tuple[int, ...]]] = {
+    "sqrt": (SquareRoot, (1,)),
+    "refresh": (Refresh, (1,)),
+    "fixed": (Fixed, (1,)),
+    "power": (Power, (2, 3)),
+    "piecewise": (PiecewisePower, (2,)),
+}
+"""A rule's name as one types it, its class, and how many numbers it takes."""
 
-    >>> rule_from("power:0.05,0.6"), rule_from("paper")
-    (Power(c=0.05, alpha=0.6, t0=10000), Refresh(refreshes=1000))
+RULE_FORMS = "recommended, paper, sqrt:DIVISOR, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or piecewise:KNEE,ALPHA"
+"""How one types a rule."""
+
+
+def rule_from(text: str) -> Rule:
+    """A rule as one types it, in one of the forms of `RULE_FORMS`.
+
+    >>> rule_from("power:0.05,0.6"), rule_from("paper"), rule_from("sqrt:7") == rule_from("recommended")
+    (Power(c=0.05, alpha=0.6, t0=10000), Refresh(refreshes=1000), True)
     """
     if text in ("recommended", "paper"):
         return RECOMMENDED if text == "recommended" else Refresh()
-    kinds: dict[str, tuple[type[Refresh | Fixed | Power | Bent], tuple[int, ...]]] = {
-        "refresh": (Refresh, (1,)),
-        "fixed": (Fixed, (1,)),
-        "power": (Power, (2, 3)),
-        "bent": (Bent, (2,)),
-    }
     kind, _, rest = text.partition(":")
     try:
-        make, counts = kinds[kind]
-        numbers = [float(part) for part in rest.split(",")]
+        make, counts = _KINDS[kind]
+        numbers = [int_if_whole(float(part)) for part in rest.split(",")]
         if len(numbers) not in counts:
             raise KeyError
     except (KeyError, ValueError):
-        known = "recommended, paper, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or bent:KNEE,ALPHA"
-        raise ValueError(f"a rule is {known}, got {text!r}") from None
+        raise ValueError(f"a rule is {RULE_FORMS}, got {text!r}") from None
     return make(*numbers)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from .disks import FullDisks
 from .frozen import Frozen
+from .honesty import EditedCode, LostFiles, MixedAttempts, RenamedMetrics, ShortRuns
 from .hostile import Logs
 from .kills import ClusterKills, Kills, TorchrunKills
 from .prepared import Checkpoints, Tokens
@@ -43,8 +44,13 @@ SHARES: dict[str, tuple[Callable[[Path], Kind], int]] = {
     "damaged tokens": (Tokens, 10),
     "damaged checkpoints": (Checkpoints, 8),
     "hostile logs": (Logs, 12),
+    "edited code": (EditedCode, 8),
+    "lost files": (LostFiles, 8),
+    "mixed attempts": (MixedAttempts, 5),
+    "short runs": (ShortRuns, 8),
+    "renamed metrics": (RenamedMetrics, 6),
 }
-"""Every kind of strike, and how many of a hundred it is dealt."""
+"""Every kind of injected fault, and its share."""
 
 
 @dataclass

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from oneclock.study.claims import holder
+from oneclock.runs.lock import holder
 
 from .processes import send, until
 from .sweeps import QUICK, Restarted, command, one_line

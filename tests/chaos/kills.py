@@ -72,7 +72,7 @@ class ClusterKills(Kills):
         folder.mkdir()
         self.workers = Cluster(folder, PACE="0.05", COMPLETED=str(folder / "completed"))
         super().__init__(folder)
-        self.line = lambda study: command(study, *QUICK, "--scheduler", self.workers.address, function="with_children")
+        self.line = lambda study: command(study, *QUICK, "--cluster", self.workers.address, function="with_children")
 
     def strike(self, dice: random.Random) -> tuple[str, list[str]]:
         if dice.random() > 0.3:

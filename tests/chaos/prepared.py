@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .damage import damaged
 
-sys.path += [str(Path(__file__).parents[1] / "training")]  # tiny_task
+sys.path += [str(Path(__file__).parents[1] / "lab" / "training")]  # tiny_task
 
 
 class Tokens:
@@ -22,7 +22,7 @@ class Tokens:
     def __init__(self, folder: Path) -> None:
         from small_data import small
 
-        from oneclock.data import load
+        from oneclock.lab.data import load
 
         folder.mkdir()
         self.spec, self.root = small("nanogpt-wikitext103", folder), folder
@@ -74,7 +74,7 @@ class Checkpoints:
     def train(path: Path, **options: object) -> None:
         from tiny_task import SPEC, Points, network
 
-        from oneclock.training import train
+        from oneclock.lab.training import train
 
         train(SPEC, 0.95, 1, path, task=Points(), model=network, **options)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-SERVER = "oneclock.sweep.server"
+SERVER = "oneclock.sweep.exec.server"
 
 
 def until(true: Callable[[], object], within: float = 120.0) -> None:
@@ -33,7 +33,7 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
 @contextmanager
 def held_elsewhere(folder: Path) -> Iterator[None]:
     """A time in which another process holds a folder."""
-    code = "import sys; from oneclock.study.claims import *\n"
+    code = "import sys; from oneclock.runs.lock import *\n"
     code += "with Claim.take(Path(sys.argv[1])): print(flush=True); input()"
     line = [sys.executable, "-c", code, str(folder)]
     other = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

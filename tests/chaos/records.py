@@ -13,12 +13,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from oneclock.cli import main
-from oneclock.study.claims import Claim, Held
-from oneclock.study.folder import Study
-from oneclock.study.table import read
-from oneclock.sweep import Plan, Where, sweep
-from oneclock.sweep.protocol import Paper
-from oneclock.sweep.targets import target_from
+from oneclock.runs.lock import Claim, Held
+from oneclock.runs.protocols import Paper
+from oneclock.runs.store import Study
+from oneclock.runs.table import read
+from oneclock.sweep import Execution, Plan, sweep
+from oneclock.sweep.api import target_of
 
 from .damage import damaged
 from .sweeps import TARGET, one_line
@@ -29,11 +29,11 @@ OLD = 1000.0
 
 def plan_of(path: Path) -> Plan:
     """Three short runs."""
-    return Plan(path, [target_from(f"{TARGET}:train", 60, name="x")], Paper(betas=(0.5, 0.8, 0.9), seeds=(1,)))
+    return Plan(path, [target_of(f"{TARGET}:train", 60, name="x")], Paper(betas=(0.5, 0.8, 0.9), seeds=(1,)))
 
 
 def go_on(path: Path) -> Study:
-    return sweep(plan_of(path), Where(in_process=True), quiet=True)
+    return sweep(plan_of(path), Execution(in_process=True), quiet=True)
 
 
 def said(*words: object) -> tuple[int, str, str]:
@@ -82,7 +82,7 @@ class Records:
         code, _, complaint = said("status", self.path)
         wrong = [] if one_line(code, complaint) else [f"status: {complaint[-500:]}"]
         try:
-            rows = [row for row in Study.open(self.path).rows() if row.state != "torn"]
+            rows = [row for row in Study.open(self.path).rows() if row.status != "damaged"]
         except ValueError as error:
             return wrong + ([] if "study.json" in str(error) else [f"no table: {error}"])
         return wrong + ([] if all(row in self.rows for row in rows) else [f"shown: {rows}"])
@@ -97,14 +97,14 @@ class Records:
         with redirect_stderr(io.StringIO()) as errors:
             go_on(self.path)
         wrong += ["other numbers after the next sweep"] * (read(self.path) != self.expected)
-        aside = (self.path / "torn" / "x" / run.name).exists()
+        aside = (self.path / "damaged" / "x" / run.name).exists()
         wrong += [f"named {named}, set aside {aside}: {errors.getvalue()}"] * (named != aside)
         return wrong + [f"{path} was touched" for path, when in others.items() if path.stat().st_mtime_ns != when]
 
     def header(self) -> list[str]:
         """What does not hold of a study whose study.json was struck: named, or read as it was; its runs are kept."""
         before = {path: path.stat().st_mtime_ns for path in self.path.glob("runs/*/*/result.json")}
-        wrong = ["other numbers"] * (read(self.path) != self.expected)
+        wrong = ["other numbers"] * (read(self.path).sweeps != self.expected.sweeps)
         try:
             go_on(self.path)
         except ValueError as error:
@@ -128,7 +128,7 @@ class Claims:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        code = "import sys; from oneclock.study.claims import *; print(Claim.take(Path(sys.argv[1])).path.read_text())"
+        code = "import sys; from oneclock.runs.lock import *; print(Claim.take(Path(sys.argv[1])).path.read_text())"
         line = [sys.executable, "-c", code, str(folder)]
         self.dead = subprocess.run(line, capture_output=True, text=True, check=True).stdout
 

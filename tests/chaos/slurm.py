@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from oneclock.study.folder import Study
+from oneclock.runs.store import Study
 
 from .slurm_machine import Slurm, Unable, missing
 from .sweeps import results, table
@@ -73,7 +73,7 @@ def main(strikes: int, seed: int, experiment: str, budget: int) -> list[str]:
     """What went wrong, nothing where all is well."""
     with tempfile.TemporaryDirectory() as folder, Slurm() as machine:
         calm, wild = Path(folder, "calm"), Path(folder, "wild")
-        sweep = [sys.executable, "-m", "oneclock", "sweep", experiment, "--budget", str(budget), "--no-arms"]
+        sweep = [sys.executable, "-m", "oneclock", "sweep", experiment, "--budget", str(budget), "--baselines", "none"]
         sweep += ["--set", f"evaluation.every={max(budget // 8, 1)}", "--no-report", "--out"]
         jobs = ["--cluster", "slurm", "--array", "2", "--partition", "low"]
         subprocess.run([*sweep, wild, *jobs], env=machine.environment, check=True)  # and is gone

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from oneclock.study.claims import holder
-from oneclock.study.folder import Study
+from oneclock.runs.lock import holder
+from oneclock.runs.store import Study
 from oneclock.sweep import Plan
 
 from .processes import Marked
@@ -22,14 +22,14 @@ QUICK = ["--betas", "0.5,0.9,0.99", "--seeds", "1", "--protocol", "grid", "--no-
 
 def command(study: Path, *more: str, function: str = "train") -> list[str]:
     line = [sys.executable, "-m", "oneclock", "sweep", f"{TARGET}:{function}", "--budget", "200", "--out", str(study)]
-    return [*line, *([] if "--scheduler" in more else ["--jobs", "2"]), "--retries", "20", *more]
+    return [*line, *([] if "--cluster" in more else ["--jobs", "2"]), "--retries", "20", *more]
 
 
 def table(study: Path) -> list[object]:
     """The final table to the bit, and every curve, without times."""
     rows = Study.open(study).rows()
     curves = [path.read_bytes() for path in sorted(study.glob("runs/*/*/curve.jsonl"))]
-    shown = [(r.experiment, r.beta, r.seed, r.state, r.step, r.best_loss, r.best_step, r.reason) for r in rows]
+    shown = [(r.experiment, r.beta, r.seed, r.status, r.steps, r.best_loss, r.best_step, r.reason) for r in rows]
     return [*shown, *curves]
 
 
@@ -98,14 +98,16 @@ class Restarted:
         return wrong + self.done() if code == 0 else wrong
 
     def reasons(self) -> list[str]:
-        return [f"{row.beta} {row.seed}: {row.reason}" for row in Plan.read(self.study).rows() if row.state == "failed"]
+        return [
+            f"{row.beta} {row.seed}: {row.reason}" for row in Plan.read(self.study).rows() if row.status == "failed"
+        ]
 
     def done(self) -> list[str]:
         """What does not hold of a study that was swept to its end; and on to the next."""
         differs = [part for part in table(self.study) if part not in self.calm]
         wrong = [f"the table differs from that of an undisturbed sweep: {differs}"] * (table(self.study) != self.calm)
         wrong += [f"left behind: {path}" for path in self.leftovers()]
-        wrong += ["a run was set aside"] * (self.study / "torn").exists()
+        wrong += ["a run was set aside"] * (self.study / "damaged").exists()
         lines = (self.folder / "completed").read_text().split() if (self.folder / "completed").exists() else []
         ends = collections.Counter(line for line in lines if line.startswith(f"{self.study}/"))
         wrong += [f"executed to the end {count} times: {name}" for name, count in ends.items() if count > 1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oneclock.others import BySteps, HalfLife, Training, half_lives
+from oneclock.lab.published_rules import BySteps, HalfLife, Training, half_lives
 from oneclock.rule import RECOMMENDED
 
 
@@ -20,5 +20,5 @@ def test_what_is_not_known_is_asked_for():
 
 
 def test_our_rules_look_at_the_steps_alone():
-    assert BySteps(RECOMMENDED)(Training(steps=20_000, batch=8, tokens=512)) == 0.95
+    assert BySteps(RECOMMENDED)(Training(steps=20_000, batch=8, tokens=512)) == RECOMMENDED(20_000)
     assert len(half_lives(1, 1e3, per_decade=4)) == 13

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneclock import answers, rule
+from oneclock import rule
 from oneclock import steps as steps_of
+from oneclock.recommend import recommend
 
 # Typed from the tables "selected betas" and "stability intervals": T_ES, selected beta, lower and upper T_ES.
 EXPERIMENTS = {
@@ -39,7 +40,7 @@ def test_the_grid_is_the_printed_one():
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_selected_beta_and_stability_interval_are_the_printed_ones(experiment):
     t_es, selected, lower, upper = EXPERIMENTS[experiment]
-    beta = rule.nearest_beta(rule.refresh_beta(t_es))
+    beta = rule.nearest_beta(rule.Refresh()(t_es))
     assert round(beta, 3) == selected
     assert tuple(round(bound) for bound in rule.stability_interval(beta)) == (lower, upper)
 
@@ -52,28 +53,38 @@ def test_a_rule_as_one_types_it(made):
     assert rule.rule_from(f"{type(made).__name__.lower()}:{','.join(numbers)}") == made
 
 
-@pytest.mark.parametrize("text", ["", "power", "power:1", "power:a,b", "refresh:1,2", "sqrt:2", "fixed:"])
+@pytest.mark.parametrize("text", ["", "power", "power:1", "power:a,b", "refresh:1,2", "root:2", "fixed:"])
 def test_what_is_no_rule_is_refused_in_one_line(text):
-    with pytest.raises(ValueError, match=r"a rule is recommended, paper, refresh:R0, fixed:BETA, .*, got "):
+    with pytest.raises(ValueError, match=r"a rule is recommended, paper, sqrt:DIVISOR, .*, got "):
         rule.rule_from(text)
 
 
-@pytest.mark.parametrize("made", [rule.RECOMMENDED, rule.Bent(20_000, 0.5), rule.Bent(6_000, 0.2)])
-def test_a_bent_rule_answers_every_length_without_a_cliff_and_is_the_papers_from_its_knee_on(made):
+@pytest.mark.parametrize("made", [rule.PiecewisePower(20_000, 0.5), rule.PiecewisePower(6_000, 0.2)])
+def test_a_piecewise_rule_answers_every_length_without_a_cliff_and_is_the_papers_from_its_knee_on(made):
     lengths = sorted({*range(1, 3_000, 7), *range(3_000, 60_000, 501), made.knee, 10**6, 10**9})
     betas = [made(length) for length in lengths]
     assert all(0 <= beta < 1 for beta in betas)
     assert betas == sorted(betas)
     assert made(made.knee * (1 - 1e-9)) == pytest.approx(made(made.knee), abs=1e-9)
     assert [made(length) for length in lengths if length >= made.knee] == [
-        rule.refresh_beta(length) for length in lengths if length >= made.knee
+        rule.Refresh()(length) for length in lengths if length >= made.knee
     ]
-    assert list(1 - made.rate(np.array(lengths, float))) == pytest.approx(betas)
+    assert list(1 - made.one_minus_beta(np.array(lengths, float))) == pytest.approx(betas)
+
+
+def test_the_recommended_memory_is_one_plus_a_seventh_of_the_root_of_the_length():
+    law = rule.SquareRoot()
+    assert law == rule.RECOMMENDED == rule.rule_from("sqrt:7")
+    lengths = [10 ** (place / 20) for place in range(-20, 200)]
+    for length in lengths:
+        assert rule.memory_horizon(law(length)) == pytest.approx(1 + math.sqrt(length) / 7, rel=1e-6)
+    betas = [law(length) for length in lengths]
+    assert betas == sorted(betas)
+    assert [round(law(steps), 3) for steps in (100, 300, 64_000, 1_000_000)] == [0.588, 0.712, 0.973, 0.993]
 
 
 def test_what_is_recommended_is_the_one_answer_until_somebody_chooses():
     assert rule.beta_for(20_000) == rule.RECOMMENDED(20_000) == rule.beta_for(20_000, rule="recommended")
-    assert rule.refresh_beta(1_200) < rule.beta_for(1_200) < rule.refresh_beta(rule.CALIBRATED[0])
     assert rule.beta_for(2_000, rule="paper") == rule.beta_for(2_000, refreshes=1000) == 0.5
     assert rule.beta_for(2_000, rule=rule.Fixed(0.9)) == rule.beta_for(2_000, rule="fixed:0.9") == 0.9
     with pytest.raises(ValueError, match="give a rule or a refresh count, not both"):
@@ -93,20 +104,20 @@ def test_projection_agrees_with_brute_force(beta):
 
 @given(horizons)
 def test_the_rule_refreshes_a_thousand_times(horizon):
-    beta = rule.refresh_beta(horizon)
+    beta = rule.Refresh()(horizon)
     assert rule.refresh_count(beta, horizon) == pytest.approx(1000, rel=1e-6)
     assert rule.memory_horizon(beta) == pytest.approx(horizon / 1000, rel=1e-6)
 
 
 @given(horizons)
 def test_the_choice_is_stable_exactly_on_its_interval(horizon):
-    chosen = rule.nearest_beta(rule.refresh_beta(horizon))
+    chosen = rule.nearest_beta(rule.Refresh()(horizon))
     lower, upper = rule.stability_interval(chosen)
     assert lower * (1 - 1e-9) <= horizon <= upper * (1 + 1e-9)
     if lower:
-        assert rule.nearest_beta(rule.refresh_beta(lower * 0.999)) < chosen
+        assert rule.nearest_beta(rule.Refresh()(lower * 0.999)) < chosen
     if upper < math.inf:
-        assert rule.nearest_beta(rule.refresh_beta(upper * 1.001)) > chosen
+        assert rule.nearest_beta(rule.Refresh()(upper * 1.001)) > chosen
 
 
 @given(horizons, st.floats(1e-3, 999))
@@ -117,11 +128,11 @@ def test_power_family_contains_both_rules(horizon, refreshes):
     assert rule.Power(c=0.05, alpha=0)(horizon) == pytest.approx(rule.Fixed(0.95)(horizon), abs=1e-12)
 
 
-@pytest.mark.parametrize("value", [rule.Refresh(), rule.Fixed(0.9), rule.Power(0.1, 0.5)])
+@pytest.mark.parametrize("value", [rule.SquareRoot(), rule.Refresh(), rule.Fixed(0.9), rule.Power(0.1, 0.5)])
 def test_a_rule_is_a_name_a_rate_and_a_beta(value):
     assert isinstance(value, rule.Rule)
     assert value.name
-    many = 1 - value.rate(numpy.array([6000.0, 40_000.0]))
+    many = 1 - value.one_minus_beta(numpy.array([6000.0, 40_000.0]))
     assert many.tolist() == pytest.approx([value(6000), value(40_000)])
 
 
@@ -131,15 +142,16 @@ BAD_NUMBERS = [math.nan, math.inf, -math.inf, 0, -1, "20000", None, True, 10**40
 @pytest.mark.parametrize("bad", BAD_NUMBERS)
 def test_bad_horizons_are_refused_in_words(bad):
     for call in (
-        lambda: rule.refresh_beta(bad),
-        lambda: rule.refresh_beta(20_000, refreshes=bad),
+        lambda: rule.Refresh()(bad),
+        lambda: rule.SquareRoot()(bad),
+        lambda: rule.SquareRoot(bad),
         lambda: rule.refresh_count(0.9, bad),
         lambda: steps_of.steps_from_tokens(bad, 10),
         lambda: steps_of.steps_from_epochs(1, bad, 10),
         lambda: rule.Refresh(bad),
         lambda: rule.Fixed(0.9)(bad),
         lambda: rule.Power(bad, 1),
-        lambda: answers.choose(bad),
+        lambda: recommend(bad),
     ):
         with pytest.raises(ValueError, match=r"must be|too large"):
             call()
@@ -154,14 +166,14 @@ def test_bad_betas_are_refused_in_words(bad):
 
 def test_a_horizon_too_short_for_the_refreshes_has_no_beta():
     with pytest.raises(ValueError, match="must exceed 1000; give a longer horizon or fewer refreshes"):
-        rule.refresh_beta(1000)
+        rule.Refresh()(1000)
     with pytest.raises(ValueError, match="no beta for"):
         rule.Power(c=0.1, alpha=1)(500)
 
 
 def test_a_beta_that_rounds_to_one_is_refused():
     with pytest.raises(ValueError, match="rounds to 1"):
-        rule.refresh_beta(1e20)
+        rule.Refresh()(1e20)
 
 
 def test_stability_interval_wants_a_grid_value():
@@ -172,8 +184,6 @@ def test_stability_interval_wants_a_grid_value():
 def test_the_ends_of_the_grid_are_open():
     assert rule.stability_interval(0.0)[0] == 0
     assert rule.stability_interval(0.999)[1] == math.inf
-    assert answers.choose(1100).stable_from is None
-    assert answers.choose(2e6).stable_to is None
 
 
 @pytest.mark.parametrize(
@@ -203,8 +213,10 @@ def test_steps_from_nothing_useful():
             steps_of.planned_steps(**given_twice)
 
 
-def test_doubts_are_said():
-    assert answers.choose(20_000).notes == ()
-    assert "below 6,000" in answers.choose(5000).notes[0]
-    assert "above 40,000" in answers.choose(50_000).notes[0]
-    assert not answers.choose(20_000, refreshes=500).calibrated
+def test_notes_say_where_the_evidence_ends():
+    assert recommend(20_000).notes == recommend(20_000, "paper").notes == ()
+    assert "below 6,000" in recommend(5000, "paper").notes[-1]
+    assert "above 40,000" in recommend(50_000, "paper").notes[-1]
+    for steps in (1, 149, 3e6):
+        assert recommend(steps).extrapolated
+        assert "extrapolated" in recommend(steps).notes[0]

@@ -12,8 +12,8 @@ import wandb_server
 
 from oneclock import logs
 from oneclock.export import export
-from oneclock.study.identity import Identity
-from oneclock.study.records import Run
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
 
 needs = {name: pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed") for name in
          ("tensorboard", "mlflow", "wandb", "optuna")}  # fmt: skip
@@ -43,8 +43,8 @@ def study(tmp_path):
 
 
 def started(study, beta, seed):
-    identity = Identity("my digits", beta, seed, 30)
-    return Run.start(study / "runs" / identity.folder, identity)
+    identity = RunKey("my digits", beta, seed, 30)
+    return RunFolder.start(study / "runs" / identity.folder, identity)
 
 
 @needs["tensorboard"]

@@ -28,7 +28,7 @@ def main(stage, folder):
     import deepspeed
 
     net, plain = model(), model()
-    optimizer = BalancedAdamW(net.parameters(), lr=1e-2, horizon=20_000, weight_decay=0.1)
+    optimizer = BalancedAdamW(net.parameters(), lr=1e-2, horizon=20_000, rule="paper", weight_decay=0.1)
     engine, wrapped, _, _ = deepspeed.initialize(
         model=net,
         optimizer=optimizer,

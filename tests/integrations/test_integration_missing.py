@@ -1,6 +1,7 @@
 """A missing package gives the one pip command that adds it, and torchvision is missed by nobody."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -23,7 +24,15 @@ def test_a_missing_package_is_one_pip_command_away(monkeypatch, integration, pac
 
 def test_without_torchvision_there_is_nothing_to_guard(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    for name in ("oneclock.integrations.torchvision_first", "oneclock.models.torchvision_guard"):
+    for name in ("oneclock.integrations.torchvision_first", "oneclock.torchvision_guard"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.import_module("oneclock.integrations.torchvision_first")
-    assert "oneclock.models.torchvision_guard" not in sys.modules
+    assert "oneclock.torchvision_guard" not in sys.modules
+
+
+@pytest.mark.parametrize("module", ["optim", "integrations.huggingface", "integrations.lightning"])
+def test_without_torch_one_line_names_the_command_that_installs_it(module):
+    code = f"import sys; sys.modules['torch'] = None; import oneclock.{module}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert done.stderr.rstrip().endswith("pip install 'oneclock[torch]'")

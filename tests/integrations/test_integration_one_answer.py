@@ -3,6 +3,7 @@
 optax runs in a process of its own, since one that has run JAX warns at every fork.
 """
 
+import importlib
 import json
 import subprocess
 import sys
@@ -12,15 +13,15 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler, advise, beta_for, recommend
+from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler, advise, recommend
 from oneclock.cli import app
 from oneclock.horizon import Curve
 from oneclock.integrations import huggingface
 from oneclock.integrations.lightning import balanced_adamw
 from oneclock.logs.arguments import Arguments
 from oneclock.logs.read import LoggedRun
-from oneclock.rule import nearest_beta
-from oneclock.sweep.protocol import Adaptive
+from oneclock.rule import beta_for, nearest_beta
+from oneclock.runs.adaptive import Adaptive
 
 import lightning.pytorch as pl  # isort: skip
 from transformers import TrainingArguments  # isort: skip
@@ -62,7 +63,7 @@ def advised(steps, **options):
 
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize(
-    "options", [{}, {"rule": "power:0.05,0.2"}, {"refreshes": 0.5}, {"rule": "recommended"}], ids=str
+    "options", [{}, {"rule": "power:0.05,0.2"}, {"rule": "refresh:0.5"}, {"rule": "recommended"}], ids=str
 )
 def test_one_answer(tmp_path, steps, options):
     answer = beta_for(steps, **options)
@@ -107,4 +108,14 @@ def test_the_answer_has_no_cliff_and_rises_with_the_horizon():
 
 
 def test_the_answer_itself():
-    assert [round(beta_for(steps), 4) for steps in (1, 1_200, 6_000, 20_000)] == [0.0505, 0.77, 0.8333, 0.95]
+    assert [round(beta_for(steps), 3) for steps in (1, 100, 1_000, 4_000, 20_000, 300_000)] == [
+        *(0.125, 0.588, 0.819, 0.9, 0.953, 0.987),
+    ]
+
+
+@pytest.mark.parametrize("module", ["huggingface", "lightning"])
+def test_a_callback_does_not_take_an_accuracy_for_a_loss(module):
+    callback = importlib.import_module(f"oneclock.integrations.{module}").RefreshCallback
+    with pytest.raises(ValueError, match="'eval_accuracy' is better"):
+        callback(metric="eval_accuracy")
+    assert callback(metric="eval_nll").metric == "eval_nll"

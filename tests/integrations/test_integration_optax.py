@@ -10,8 +10,9 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from oneclock import BalancedAdamW, beta_for
+from oneclock import BalancedAdamW
 from oneclock.integrations.optax import balanced_adam, balanced_adamw
+from oneclock.rule import beta_for
 
 STEPS, LR, DECAY = 60, 1e-2, 0.1
 OPTIONS = dict(horizon=600, refreshes=60)  # beta 0.9

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from oneclock import BalancedAdamW, RefreshScheduler, refresh_beta, steps_from_epochs
+from oneclock import BalancedAdamW, Refresh, RefreshScheduler, steps_from_epochs
 from oneclock.integrations import torchvision_first  # noqa: F401
 
 DOCS = Path(__file__).parents[2] / "docs" / "integrations.md"
@@ -62,7 +62,7 @@ def test_accelerate_with_accumulation_matches_the_plain_run_and_resumes(tmp_path
     epoch(*resumed)
 
     plain = model()
-    beta = refresh_beta(steps, REFRESHES)
+    beta = Refresh(REFRESHES)(steps)
     optimizer = torch.optim.AdamW(plain.parameters(), LR, betas=(beta, beta), weight_decay=DECAY, fused=True)
     for _ in range(2):
         batches = list(loader())
@@ -80,14 +80,14 @@ def test_accelerate_with_accumulation_matches_the_plain_run_and_resumes(tmp_path
 
 def test_timm_takes_tied_betas_by_name_and_our_class_once_registered():
     factory = pytest.importorskip("timm.optim")
-    net, beta = model(), refresh_beta(20_000)
+    net, beta = model(), Refresh()(20_000)
     by_name = factory.create_optimizer_v2(net, "adamw", lr=LR, weight_decay=DECAY, betas=(beta, beta))
     assert {group["betas"] for group in by_name.param_groups} == {(0.95, 0.95)}
 
     from timm.optim._optim_factory import OptimInfo, default_registry
 
     default_registry.register(OptimInfo("balancedadamw", BalancedAdamW, "AdamW with one memory"))
-    ours = factory.create_optimizer_v2(net, "balancedadamw", lr=LR, weight_decay=DECAY, horizon=20_000)
+    ours = factory.create_optimizer_v2(net, "balancedadamw", lr=LR, weight_decay=DECAY, horizon=20_000, rule="paper")
     assert isinstance(ours, BalancedAdamW)
     assert ours.beta == 0.95
 
@@ -96,7 +96,7 @@ def test_timm_takes_tied_betas_by_name_and_our_class_once_registered():
 
     assert shape(ours) == shape(by_name) == [(2, 0.0, LR), (2, DECAY, LR)]
     scaled = factory.create_optimizer_v2(
-        net, "balancedadamw", lr=LR, weight_decay=DECAY, horizon=20_000, layer_decay=0.5
+        net, "balancedadamw", lr=LR, weight_decay=DECAY, horizon=20_000, rule="paper", layer_decay=0.5
     )
     assert scaled.beta == 0.95
 
@@ -107,7 +107,9 @@ def test_timm_s_snippets_run_as_they_are_printed():
     first, second = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     model = "torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 1))"
     setting = f"import oneclock.integrations.torchvision_first, torch\nmodel = {model}\n"
-    check = "\nassert {group['betas'] for group in optimizer.param_groups} == {(0.95, 0.95)}\n"
+    check = (
+        "\nassert {group['betas'] for group in optimizer.param_groups} == {(oneclock.recommend(20_000).beta,) * 2}\n"
+    )
     code = setting + first + check + second + check + "assert isinstance(optimizer, oneclock.BalancedAdamW)"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -11,8 +11,8 @@ from logs_corpus import CORPUS, POINTS, SAMPLES
 from logs_known import BUDGET, CURVE, LOSSES, same_horizon
 
 from oneclock import logs
-from oneclock.advice import advise
-from oneclock.answers import digits
+from oneclock.advise import advise
+from oneclock.advise.words import short_beta
 from oneclock.cli import main
 
 
@@ -37,7 +37,7 @@ def test_a_wandb_run_file_damaged_or_cut_says_so(tmp_path):
     data[20_000] ^= 1
     path.write_bytes(data)
     log = logs.read_log(path)
-    assert any("1 damaged places" in warning for warning in log.warnings)
+    assert any("1 damaged parts" in warning for warning in log.warnings)
     known = dict(zip(CURVE.steps, CURVE.losses, strict=True))
     assert 0 < len(log.curves[0].steps) < len(CURVE.steps)
     assert all(known[step] == loss for step, loss in zip(log.curves[0].steps, log.curves[0].losses, strict=True))
@@ -46,7 +46,7 @@ def test_a_wandb_run_file_damaged_or_cut_says_so(tmp_path):
 def test_the_steps_of_wandb_may_be_calls():
     plain, trainer = (logs.read_log(SAMPLES / f"run-{name}.wandb") for name in ("plain", "trainer"))
     assert (plain.step, trainer.step) == ("_step", "train/global_step")
-    assert any("calls to log, not steps" in warning for warning in plain.warnings)
+    assert any("count calls to log" in warning for warning in plain.warnings)
     assert not trainer.warnings
     assert (plain.runs[0].name, plain.runs[0].arguments.beta2, plain.runs[0].arguments.max_steps) == (
         "the-run",
@@ -84,8 +84,8 @@ def test_an_aim_repository_says_what_to_do(tmp_path):
         (b"PK\x03\x04" + b"\0" * 50, "a PyTorch checkpoint"),
         (b"\x80\x04\x95abc", "a pickle, which is never opened"),
         (b"PAR1" + b"\0" * 50, "a Parquet table; save it as CSV"),
-        (b"\x1f\x8b\x08" + b"\0" * 50, "gunzip"),
-        (b"\0\1\2\3" * 20, "no text"),
+        (b"\x1f\x8b\x08" + b"\0" * 50, "damaged or unfinished gzip file"),
+        (b"\0\1\2\3" * 20, "not text"),
         (b"hello\nworld\n", "text without two lines that name a step and a loss"),
         (b'{"name": "a"', "JSON without a loss"),
         (b"a,b\nc,d\n", "a table without a number in its first row"),
@@ -112,7 +112,7 @@ def test_tokens_taken_for_steps(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["advise", str(path), "--step", "tokens", "--tokens-per-step", "131,072", "--budget", "20k"])
     assert end.value.code in (0, None)
-    assert f"beta      {digits(advise(CURVE_RUN, budget=BUDGET).beta)}" in capsys.readouterr().out
+    assert f"Beta {short_beta(advise(CURVE_RUN, budget=BUDGET).beta)} " in capsys.readouterr().out
 
 
 CURVE_RUN = logs.LoggedRun("known", CURVE, logs.read_log(SAMPLES / "run-plain.wandb").runs[0].arguments)

@@ -11,7 +11,7 @@ from logs_corpus import CORPUS, PER_EPOCH
 from logs_known import BUDGET, CURVE, same_horizon
 
 from oneclock import guards, logs
-from oneclock.advice import advise
+from oneclock.advise import advise
 
 
 def test_there_are_at_least_twenty_forms():
@@ -48,7 +48,7 @@ def test_printed_with_nothing_before_and_much_between(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name, form in CORPUS.items() if isinstance(form.content, str)])
 def test_the_same_from_standard_input(name, tmp_path):
     form = CORPUS[name]
-    with open(form.written(tmp_path), "rb") as stream, guards.copied(stream) as path:
+    with open(form.written(tmp_path), "rb") as stream, guards.copied(stream.read) as path:
         same_horizon(logs.read_log(path, **form.options).curves[0], CURVE, BUDGET)
     assert not path.exists()
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from logs_corpus import database, record
 
 from oneclock import logs, plain_text
-from oneclock.advice import advise
+from oneclock.advise import advise
 from oneclock.logs.formats import event, tfrecord
 from oneclock.logs.read import FILES, read_as
 from oneclock.logs.source import Wanted

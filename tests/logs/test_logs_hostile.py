@@ -88,7 +88,7 @@ def test_an_event_file_of_many_values_in_one_record(tmp_path):
 
     event = Event(wall_time=1.0, step=5)
     for _ in range(24_000):
-        event.summary.value.add(tag="val/loss", simple_value=1.0)
+        event.summary.value.add(tag="val/loss", simple_value=0.5)
     path = tmp_path / "events.out.tfevents.1"
     path.write_bytes(b"".join(map(record, events()[:2])) + 9 * record(event.SerializeToString()))
     code, out, _ = advised(path)
@@ -111,8 +111,8 @@ def test_words_in_a_number_column_are_counted(tmp_path):
     log = logs.read_log(tmp_path / "log.csv")
     assert log.curves[0].steps == (1, 5)
     assert log.warnings == (
-        "2 cells of 'val_loss' are no number and were left out, as 'diverged' is",
-        "1 cells of 'step' are no number and were left out, as 'last' is",
+        "2 cells of 'val_loss' are not numbers and were left out, for example 'diverged'",
+        "1 cells of 'step' are not numbers and were left out, for example 'last'",
     )
     (tmp_path / "log.jsonl").write_text('{"step": 1, "val_loss": "fast"}\n{"step": 2, "val_loss": 1.5}\n')
     assert logs.read_log(tmp_path / "log.jsonl").warnings == ("1 losses are words, not numbers, and were left out",)
@@ -166,7 +166,7 @@ def test_lines_tables_and_documents_are_bounded(tmp_path):
         guards.plain_table(long, ",")
     with pytest.raises(ValueError, match=r"1,000,000 columns|a line of more than"):
         guards.plain_table(wide, ",")
-    with pytest.raises(ValueError, match="and is read only whole"):
+    with pytest.raises(ValueError, match="has more than 16 MB"):
         guards.small_file(long)
     good = tmp_path / "good.csv"
     good.write_text("step,val_loss\n1,2\n")
@@ -195,8 +195,8 @@ def test_a_folder_of_very_many_files(tmp_path, monkeypatch):
 
 def test_standard_input_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with open("/dev/zero", "rb") as endless, pytest.raises(ValueError, match="beyond 1,000,000 bytes"):  # noqa: SIM117
-        with guards.copied(endless, most=10**6):
+    with open("/dev/zero", "rb") as endless, pytest.raises(ValueError, match="more than 1,000,000 bytes"):  # noqa: SIM117
+        with guards.copied(endless.read, most=10**6):
             pass
     assert not list(tmp_path.iterdir())
 

@@ -14,10 +14,11 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 
 from logs_known import BUDGET, CURVE, LOSSES, STEPS, same_horizon
 
-import oneclock.models.torchvision_guard  # noqa: F401  (before transformers, lightning and keras)
+import oneclock.torchvision_guard  # noqa: F401  (before transformers, lightning and keras)
 from oneclock import logs
 from oneclock.horizon import Curve, early_stop
-from oneclock.study import records
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
 
 assert early_stop(CURVE, BUDGET).ran_out  # a curve that only fell would not tell readers apart
 
@@ -287,8 +288,8 @@ def test_trackio(tmp_path, monkeypatch):
 
 def test_own_records(tmp_path):
     for seed in (1, 2):
-        identity = records.Identity("known", beta=0.95, seed=seed, budget=BUDGET)
-        run = records.Run.start(tmp_path / "runs" / identity.folder, identity)
+        identity = RunKey("known", beta=0.95, seed=seed, budget=BUDGET)
+        run = RunFolder.start(tmp_path / "runs" / identity.folder, identity)
         for step, loss in zip(STEPS, LOSSES, strict=True):
             run.log(step, val_loss=loss, train_loss=loss / 2)
         run.log(BUDGET + 500, val_loss=float("nan"))
@@ -305,8 +306,8 @@ def test_own_records(tmp_path):
 
 def test_a_study_of_several_experiments_is_not_mixed(tmp_path):
     for experiment in ("one", "two"):
-        identity = records.Identity(experiment, beta=0.95, seed=1, budget=BUDGET)
-        run = records.Run.start(tmp_path / "runs" / identity.folder, identity)
+        identity = RunKey(experiment, beta=0.95, seed=1, budget=BUDGET)
+        run = RunFolder.start(tmp_path / "runs" / identity.folder, identity)
         for step, loss in zip(STEPS, LOSSES, strict=True):
             run.log(step, val_loss=loss)
     with pytest.raises(ValueError, match="the experiments one, two"):

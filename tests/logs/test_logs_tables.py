@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oneclock import logs
 from oneclock.horizon import Curve, early_stop
-from oneclock.logs.gathering import Gathered
+from oneclock.logs.series import Series
 
 
 def test_csv_streams_the_chosen_columns(tmp_path):
@@ -119,12 +119,13 @@ def test_decimal_commas_quotes_and_repeated_headers(tmp_path):
 
 def test_what_is_better_when_higher_is_negated(tmp_path):
     path = tmp_path / "log.csv"
-    path.write_text("step,val_acc\n100,0.5\n200,0.75\n")
+    path.write_text("step,val_acc,val_f1\n100,0.5,0.1\n200,0.75,0.2\n")
     with pytest.raises(ValueError, match=r"name one of: .*'val_acc'"):
         logs.read_log(path)
     log = logs.read_log(path, metric="VAL_ACC")
     assert log.curves == [Curve([100, 200], [-0.5, -0.75])]
-    assert any("more is better" in warning for warning in log.warnings)
+    assert log.runs[0].values == (0.5, 0.75)
+    assert any("higher-is-better" in warning for warning in log.warnings)
 
 
 def test_a_folder_is_read_where_one_log_is_in_it(tmp_path):
@@ -139,14 +140,14 @@ def test_a_folder_is_read_where_one_log_is_in_it(tmp_path):
 def test_no_pickle_is_opened(tmp_path):
     (tmp_path / "training_args.bin").write_bytes(b"PK\x03\x04anything")
     for path in (tmp_path, tmp_path / "training_args.bin"):
-        with pytest.raises(ValueError, match="no log that can be read"):
+        with pytest.raises(ValueError, match="not a log"):
             logs.read_log(path)
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.floats(-1e6, 1e6)), min_size=1, max_size=200), st.integers(4, 64))
 def test_thinning_keeps_the_best(points, limit):
-    whole, thin = Gathered(), Gathered(limit)
-    for step, value in dict(points).items():
+    whole, thin = Series(), Series(limit)
+    for step, value in sorted(dict(points).items()):
         whole.add(step, value)
         thin.add(step, value)
     kept, exact = thin.curve(), whole.curve()
@@ -159,7 +160,7 @@ def test_thinning_keeps_the_best(points, limit):
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.integers(8, 64), st.sampled_from([-1.0, 1.0]))
 @example([0.0] * 14, 8, 1.0)  # the last group's lowest fills the list: its last point must not be lost
 def test_thinning_is_even(values, limit, sign):
-    thin = Gathered(limit, sign)
+    thin = Series(limit, higher_is_better=sign < 0)
     for step, value in enumerate(values):
         thin.add(step, value)
     curve = thin.curve()
@@ -179,7 +180,7 @@ def test_a_very_long_curve_is_thinned_with_a_warning(tmp_path):
     assert len(curve.steps) < 2**17
     assert (curve.best_step, curve.steps[-1]) == (50_001, count - 1)
     assert 0 <= early_stop(curve).stop - early_stop(Curve(range(count), losses)).stop < 4
-    assert any("lowest of up to 2 evaluations in a row" in warning for warning in log.warnings)
+    assert any("best of up to 2 evaluations in a row" in warning for warning in log.warnings)
 
 
 def test_nothing_but_python_is_needed(tmp_path):
@@ -201,8 +202,8 @@ def test_nothing_but_python_is_needed(tmp_path):
     ]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent})); "
-        f"from oneclock import logs; from oneclock.advice import advise; "
-        f"print(len(logs.FILES), advise(logs.read_log({str(path)!r})).stop)"
+        f"from oneclock import logs; from oneclock.advise import advise; "
+        f"print(len(logs.FILES), advise(logs.read_log({str(path)!r})).paper.stop)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == [str(len(logs.FILES)), "2000"]

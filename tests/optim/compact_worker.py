@@ -9,8 +9,9 @@ from pathlib import Path
 
 import torch
 
-from oneclock import BalancedAdamW, data, models
-from oneclock.experiments import find
+from oneclock import BalancedAdamW
+from oneclock.lab import data, models
+from oneclock.lab.experiments import find
 
 
 def save(path, **state):

@@ -144,7 +144,7 @@ def test_the_bound_needs_the_tie():
 
 
 def test_horizon_or_beta_but_not_both():
-    assert BalancedAdamW(parameters(), lr=3e-4, horizon=20_000, weight_decay=0.1).beta == 0.95
+    assert BalancedAdamW(parameters(), lr=3e-4, horizon=20_000, rule="paper", weight_decay=0.1).beta == 0.95
     assert BalancedAdamW(parameters(), horizon=20_000, refreshes=500).beta == 0.975
     for arguments in ({}, {"beta": 0.9, "horizon": 20_000}):
         with pytest.raises(ValueError, match="exactly one of beta= and horizon="):
@@ -170,12 +170,6 @@ def test_a_rule_and_a_refresh_count_belong_to_a_horizon():
         BalancedAdamW(parameters(), horizon=2_000, rule="paper", refreshes=300)
 
 
-@pytest.mark.parametrize("name", ["beta", "horizon", "rule", "refreshes"])
-def test_a_group_has_no_memory_of_its_own(name):
-    with pytest.raises(ValueError, match=f"a parameter group has no {name} of its own"):
-        BalancedAdamW([{"params": parameters(), name: 0.5}], beta=0.9)
-
-
 @pytest.mark.parametrize(("ours", "theirs"), CLASSES)
 def test_every_option_of_torchs_is_spelled_out(ours, theirs):
     mine, torchs = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
@@ -190,8 +184,6 @@ def test_groups_and_named_parameters():
     model = torch.nn.Linear(3, 2)
     named = BalancedAdamW(model.named_parameters(), beta=0.9)
     assert named.param_groups[0]["param_names"] == ["weight", "bias"]
-    with pytest.raises(RuntimeError, match="come apart"):
-        BalancedAdamW([{"params": [first], "betas": (0.9, 0.95)}], beta=0.9)
 
 
 # --- the kernel
@@ -287,7 +279,7 @@ def test_torch_compile(options):
     for p, q in zip(a, b, strict=True):
         torch.testing.assert_close(p, q)
     optimizer.param_groups[0]["betas"] = (0.9, 0.95)
-    with pytest.raises(Exception, match="come apart"):
+    with pytest.raises(Exception, match="differ"):
         compiled()
 
 
@@ -369,7 +361,7 @@ def test_copies_keep_the_tie_check(how):
     assert len(twin._optimizer_step_pre_hooks) == 1
     assert twin._step_supports_amp_scaling
     twin.param_groups[0]["betas"] = (0.9, 0.999)
-    with pytest.raises(RuntimeError, match="come apart"):
+    with pytest.raises(RuntimeError, match="differ"):
         twin.step()
 
 

@@ -48,7 +48,7 @@ def test_norms_of_every_make():
 def test_an_empty_group_is_left_out_and_the_optimizer_takes_them():
     groups = decay_groups(nn.Linear(3, 2, bias=False), 0.1)
     assert [g["weight_decay"] for g in groups] == [0.1]
-    optimizer = BalancedAdamW(decay_groups(Tied(), 0.1), lr=1e-3, horizon=20_000)
+    optimizer = BalancedAdamW(decay_groups(Tied(), 0.1), lr=1e-3, horizon=20_000, rule="paper")
     assert [g["weight_decay"] for g in optimizer.param_groups] == [0.1, 0.0]
     assert optimizer.beta == 0.95
 

@@ -66,7 +66,7 @@ def test_compact_state_follows_or_refuses(theirs, given):
     unknown = [name for name in NOT_COMPACT if settings.get(name)]
     ours, plain = parameters(), parameters()
     if unknown:
-        with pytest.raises(ValueError, match="compact state does not go with"):
+        with pytest.raises(ValueError, match="compact state does not work with"):
             OURS[theirs](ours, beta=0.95, state="compact", **settings)
         return
     lr = float(settings.get("lr", 1e-3))

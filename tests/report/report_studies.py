@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from oneclock.rule import GRID
-from oneclock.study import records
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
 
 SCRIPT = "<script>alert(1)</script>"
 ENVIRONMENT = {"python": "3.11.2", "versions": {"torch": "2.13.0"}, "device": "cpu", "threads": 1}
@@ -24,10 +25,10 @@ def write_run(
     best: float = 0.944,
     ending: str | None = "finished",
     wiggle: float = 0.01,
-) -> records.Run:
+) -> RunFolder:
     """One run whose loss is lowest for a beta near `best` and turns up after two thirds of the budget."""
-    identity = records.Identity(experiment, beta, seed, budget, split)
-    run = records.Run.start(study / "runs" / identity.folder, identity, ENVIRONMENT)
+    identity = RunKey(experiment, beta, seed, budget, split=split)
+    run = RunFolder.start(study / "runs" / identity.folder, identity, ENVIRONMENT)
     noise = random.Random(f"{experiment} {beta} {seed}")
     tied = beta if isinstance(beta, float) else beta[1]
     distance = math.log10((1 - tied) / (1 - best))

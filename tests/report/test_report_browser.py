@@ -10,9 +10,10 @@ from opened_page import ARTIFACTS, Opened
 from report_studies import SCRIPT, write_study
 
 from oneclock.report import folder
-from oneclock.report.explorer import horizons
+from oneclock.report.explorer import lengths
 from oneclock.report.subject import Subject, subject_of
-from oneclock.rule import nearest_beta, refresh_beta, stability_interval
+from oneclock.rule import RECOMMENDED, nearest_beta
+from oneclock.stats.verdict import percent
 
 Open = Callable[..., Opened]
 
@@ -29,6 +30,8 @@ def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -
     opened.page.wait_for_selector("#sweep svg[role=img]")
     assert opened.said == []
     assert opened.asked == [report.as_uri()]
+    opened.page.locator("#more > summary").click()
+    opened.page.wait_for_selector("#figures svg[role=img]")
     count = 3 + 1 + 3 + 3 + 1 + 1 + 1  # sweeps, rules, R0, noise, refreshes, train robustness, time to target
     assert opened.page.locator("#figures svg[role=img]").count() == count
 
@@ -48,32 +51,27 @@ def test_hostile_names_are_text(open_page: Open, report: Path) -> None:
 def test_slider_moves_the_choice_and_agrees_with_python(open_page: Open, report: Path, subject: Subject) -> None:
     opened = open_page(report)
     result = subject.analysis.experiments[1]
-    betas = [point.beta for point in result.gaps]
-    stops = horizons(1000, [one.horizons.used for one in subject.analysis.experiments], betas)
+    betas = [point.beta for point in result.points]
+    stops = lengths([one.steps for one in subject.analysis.experiments], betas)
     opened.page.select_option("#experiment", label=result.name)
-    assert opened.text("#at-choice") == f"{result.selected_beta:g}"  # it starts at the experiment's own T_ES
+    assert opened.text("#at-steps") == f"{result.steps:,g} steps"  # it starts at the experiment's own length
     places = []
     for index in (0, 40, 77, len(stops) // 2, 130, len(stops) - 1):
         opened.page.locator("#horizon").fill(str(index))
-        chosen = nearest_beta(refresh_beta(stops[index]), betas)
-        point = result.gaps[betas.index(chosen)]
-        low, high = stability_interval(chosen, grid=betas)
-        assert opened.text("#at-steps") == f"{stops[index]:,.0f} steps"
-        assert opened.text("#at-beta") == f"{1 - 1000 / stops[index]:.5g}"
+        chosen = nearest_beta(RECOMMENDED(stops[index]), betas)
+        point = result.points[betas.index(chosen)]
+        assert opened.text("#at-steps") == f"{stops[index]:,.10g} steps"
+        assert float(opened.text("#at-beta")) == pytest.approx(RECOMMENDED(stops[index]), abs=5e-5)
         assert opened.text("#at-choice") == f"{chosen:g}"
-        assert opened.text("#at-gap") == f"{100 * point.gap:.3f} %"
+        assert opened.text("#at-gap") == percent(point.excess)
         assert opened.text("#at-loss") == f"{point.loss:.5g}"
-        assert opened.text("#at-range") == (
-            f"{max(low, 1000):,.0f} to {high:,.0f}" if high < 1e9 else f"{low:,.0f} and up"
-        )
-        assert low <= stops[index] <= high
         frames = opened.page.locator('#sweep path[d^="M0-9"]')
         assert frames.count() == 1
         places.append(float(frames.get_attribute("transform").split("(")[1].split()[0]))
     assert places == sorted(places)
     assert places[0] < places[-1]
     opened.page.locator("#own").click()
-    assert opened.text("#at-gap") == f"{100 * result.selected_gap:.3f} %"
+    assert opened.text("#at-steps") == f"{result.steps:,g} steps"
 
 
 def test_slider_moves_by_keyboard_and_the_address_keeps_it(open_page: Open, report: Path) -> None:
@@ -104,14 +102,15 @@ def test_hover_reads_values_and_switches_hide_runs(open_page: Open, report: Path
     assert pressed == sorted(pressed, reverse=True)  # what is seen comes first
     opened.page.locator("#sweep svg[role=img]").focus()
     opened.page.keyboard.press("ArrowRight")
-    first = subject.analysis.experiments[0].gaps[0]
-    assert f"β {first.beta:g}: loss {first.loss:.5g}, gap {100 * first.gap:.3f} %" in opened.text("#tip")
+    first = subject.analysis.experiments[0].points[0]
+    assert f"β {first.beta:g}: loss {first.loss:.5g}, {percent(first.excess)} above the best" in opened.text("#tip")
     opened.page.locator("#sweep svg[role=img] path[d^='M0-9']").hover(force=True)
-    assert "the rule's choice at 20,000 steps" in opened.text("#tip")
+    assert "recommended beta for 20,000 steps" in opened.text("#tip")
 
 
 def test_tables_sort(open_page: Open, report: Path, subject: Subject) -> None:
     opened = open_page(report)
+    opened.page.locator("#more > summary").click()
     table = opened.page.locator("#table-R0-sweep")
     column = [text.strip() for text in table.locator("thead tr").last.locator("th").all_inner_texts()].index("Max")
     heading = table.locator("thead tr").last.locator("th").nth(column)
@@ -144,7 +143,7 @@ def test_fits_the_screen(open_page: Open, report: Path, device: str, width: int,
     cut = opened.page.evaluate(
         """[...document.querySelectorAll('.panel svg text')].filter((node) => {
           const [box, frame] = [node.getBoundingClientRect(), node.closest('svg').getBoundingClientRect()];
-          return box.left < frame.left - 1 || box.right > frame.right + 8;
+          return box.width > 0 && (box.left < frame.left - 1 || box.right > frame.right + 8);  // hidden: no box
         }).map((node) => node.textContent)"""
     )
     assert cut == []
@@ -182,7 +181,8 @@ def test_page_data_are_the_analysis(report: Path, subject: Subject) -> None:
     embedded = json.loads(text.split('id="data">')[1].split("</script>")[0])
     for shown, result in zip(embedded["explorer"]["experiments"], subject.analysis.experiments, strict=True):
         assert shown["name"] == result.name
-        assert [point["gap"] for point in shown["points"]] == [f"{100 * point.gap:.3f} %" for point in result.gaps]
+        assert [point["gap"] for point in shown["points"]] == [percent(point.excess) for point in result.points]
         own = embedded["explorer"]["stops"][shown["start"]]
-        assert own["steps"] == f"{result.horizons.used:,.0f}"
-        assert shown["points"][shown["choices"][shown["start"]]]["beta"] == f"{result.selected_beta:g}"
+        assert own["steps"] == f"{result.steps:,.0f}"
+        chosen = nearest_beta(RECOMMENDED(result.steps), [point.beta for point in result.points])
+        assert shown["points"][shown["choices"][shown["start"]]]["beta"] == f"{chosen:g}"

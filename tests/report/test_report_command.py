@@ -13,10 +13,13 @@ from urllib.parse import unquote
 import pytest
 from report_studies import SCRIPT, write_run, write_study
 
-from oneclock.analysis import analyse, read
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
 from oneclock.rule import GRID
+from oneclock.runs.best import best_of_sweep
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.stats import analyse, read
 
 
 def oneclock(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -47,9 +50,9 @@ def test_a_rule_of_ones_own_and_the_refreshes_reach_the_report_of_the_paper(tmp_
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "oneclock report --paper --out out --refreshes 500 --rule power:0.1,1" in text
-    with open(tmp_path / "out" / "tables" / "arena.csv", encoding="utf-8") as file:
+    with open(tmp_path / "out" / "tables" / "rules.csv", encoding="utf-8") as file:
         names = [row[0] for row in csv.reader(file)]
-    assert {"Refresh R0=500", "Power alpha=1 c=0.1, given"} <= {*names}
+    assert {"Refresh R0=500", "Power alpha=1 c=0.1"} <= {*names}
 
 
 def test_data_files_are_read_back_as_the_same_study(small_study: Path, tmp_path: Path) -> None:
@@ -60,6 +63,28 @@ def test_data_files_are_read_back_as_the_same_study(small_study: Path, tmp_path:
     assert analyse(again).experiments == subject.analysis.experiments
     with open(tmp_path / "data" / "runs.csv", encoding="utf-8", newline="") as file:
         assert len(list(csv.DictReader(file))) == len(list(small_study.glob("runs/*/*")))
+
+
+def test_data_files_keep_how_runs_ended(tmp_path: Path) -> None:
+    """The diverged beta has the smallest loss of all: without its status it would win."""
+    for beta, loss, status in ((0.5, 2.0, "finished"), (0.9, 1.0, "diverged"), (0.99, 1.5, "finished")):
+        key = RunKey("digits", beta, seed=1, budget=20, lr=0.001)
+        run = RunFolder.start(tmp_path / "study" / "runs" / key.folder, key)
+        run.log(10, val_loss=loss)
+        run.finish(status, seconds=1.0)  # type: ignore[arg-type]
+    silent = RunKey("digits", 0.999, seed=1, budget=20, lr=0.001)
+    RunFolder.start(tmp_path / "study" / "runs" / silent.folder, silent).finish("diverged", seconds=1.0)
+    subject = subject_of(tmp_path / "study")
+    folder.write(subject, tmp_path / "out", "", formats=())
+    for name in ("runs.csv", "curves.csv"):
+        (sweep,) = read(tmp_path / "out" / "data" / name).sweeps
+        assert {run.beta: run.status for run in sweep.tied} == {
+            0.5: "finished", 0.9: "diverged", 0.99: "finished", 0.999: "diverged",
+        }  # fmt: skip
+        assert [(run.key, run.loss) for run in sweep.tied] == [
+            (run.key, run.loss) for run in subject.study.sweeps[0].tied
+        ]
+        assert best_of_sweep(sweep).beta == 0.99
 
 
 def test_data_files_keep_any_name(tmp_path: Path) -> None:

@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 from report_studies import SCRIPT
 
-from oneclock.analysis import analyse
-from oneclock.paper.published import losses_study
-from oneclock.paper.subject import published
-from oneclock.report import introduction, plot, rules, sweeps
+from oneclock.lab.paper.published import losses_study
+from oneclock.lab.paper.subject import published
+from oneclock.report import plot, rules, sweeps
+from oneclock.report import train_and_time as introduction
 from oneclock.report.chart import Figure, memory_place
 from oneclock.report.palette import colours
 from oneclock.report.subject import Subject
+from oneclock.stats import analyse
 
 
 def all_figures(subject: Subject) -> list[Figure]:
     return [
-        *sweeps.sweep_figures(subject.analysis),
+        *sweeps.sweep_figures(subject.analysis, subject.plain_means),
         *sweeps.curve_figures(subject.study, subject.analysis),
         *rules.rule_figures(subject.analysis),
         *introduction.introduction_figures(subject.analysis),
@@ -48,14 +49,14 @@ def test_figure_names_are_safe_file_names(subject: Subject) -> None:
 
 def test_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
     for result in subject.analysis.experiments:
-        chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.gaps])
+        chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.points])
         curve, single, best, choice, *arms = chart.series
-        assert (single.marker, len(single.x)) == ("ring", sum(point.seeds == 1 for point in result.gaps))
-        assert [arm.y for arm in arms] == [(arm.loss, arm.loss) for arm in result.arms]
-        assert best.x == (pytest.approx(-math.log10(1 - result.best_beta)),)
+        assert (single.marker, len(single.x)) == ("ring", sum(point.seeds == 1 for point in result.points))
+        assert [arm.y for arm in arms] == [(arm.loss, arm.loss) for arm in result.baselines]
+        assert best.x == (pytest.approx(-math.log10(1 - result.best.beta)),)
         assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)
-        assert best.y == (next(point.loss for point in result.gaps if point.beta == result.best_beta),)
-        assert [low is None for low in curve.low] == [point.seeds == 1 for point in result.gaps]
+        assert best.y == (next(point.loss for point in result.points if point.beta == result.best.beta),)
+        assert [low is None for low in curve.low] == [point.seeds == 1 for point in result.points]
         (span,) = chart.spans
         assert (round(1000 * 10**span.low), round(1000 * 10**span.high)) == (
             round(result.stable_from),

@@ -32,7 +32,7 @@ def test_the_first_screen_holds_the_answer_and_the_picture(
 ) -> None:
     opened = open_page(one_model, viewport={"width": width, "height": height}, color_scheme=scheme)
     opened.page.wait_for_selector(".first svg[role=img]")
-    assert "Best beta measured" in opened.text(".first .best")
+    assert "Best beta" in opened.text(".first .best")
     for selector in (".first .best", ".first svg[role=img]"):
         box = opened.page.locator(selector).first.bounding_box()
         assert box is not None

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from report_studies import write_run
 
-from oneclock.report import folder, shown
+from oneclock.report import folder
+from oneclock.report import notebook_view as shown
 from oneclock.report.explorer import explorer
 from oneclock.report.subject import Subject, subject_of
 from oneclock.report.sweeps import curve_figures, sweep_figures
@@ -28,7 +29,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Subject:
 
 
 def test_of_many_experiments_those_are_drawn_in_which_the_recommendation_costs_most(many: Subject) -> None:
-    costs = {result.name: result.rules[0].gap for result in many.analysis.experiments}
+    costs = {result.name: result.rules[0].excess for result in many.analysis.experiments}
     dearest = sorted(costs, key=costs.__getitem__, reverse=True)[: shown.MOST]
     names = [result.name for result in shown.drawn(many.analysis)]
     assert names == [name for name in costs if name in dearest]
@@ -40,7 +41,7 @@ def test_of_many_experiments_those_are_drawn_in_which_the_recommendation_costs_m
 
 def test_the_page_says_so_and_tables_and_data_have_all(many: Subject, tmp_path: Path) -> None:
     text = folder.write(many, tmp_path, "oneclock report study", formats=()).read_text(encoding="utf-8")
-    assert text.count("Of 20 experiments 6 are drawn") == 2
+    assert text.count("Of 20 experiments 6 are drawn") == 3
     assert len(re.findall(r"<option", text)) == shown.MOST
     table = text.split('<table id="table-selected-betas">')[1].split("</table>")[0]
     assert all(f">{result.name}<" in table for result in many.analysis.experiments)
@@ -56,7 +57,7 @@ def test_a_page_holds_so_many_evaluations_those_of_the_best_betas_first(
     monkeypatch.setattr("oneclock.report.explorer.POINTS", 12)
     one = replace(many.analysis, experiments=many.analysis.experiments[:1])
     (drawn,) = explorer(many.study, one)["experiments"]
-    best = sorted(one.experiments[0].gaps, key=lambda point: point.loss)[:2]
+    best = sorted(one.experiments[0].points, key=lambda point: point.loss)[:2]
     lines = {series["group"] for series in drawn["curves"]["series"]}
     assert lines == {f"β {point.beta:.3f}".rstrip("0") for point in best}
     assert drawn["left"].startswith("Left to data/curves.csv: 1 run;")

@@ -6,16 +6,15 @@ from pathlib import Path
 import pytest
 from report_studies import write_run
 
-from oneclock.analysis import read
 from oneclock.plain_text import without_places
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
 from oneclock.rule import GRID
-from oneclock.study.identity import Identity
-from oneclock.study.records import Run
-from oneclock.sweep import Plan, Where, sweep
-from oneclock.sweep.protocol import Paper
-from oneclock.sweep.targets import target_from
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.protocols import Paper
+from oneclock.stats import read
+from oneclock.sweep import Command, Execution, Plan, sweep
 
 SECRET = "hunter2"
 
@@ -42,10 +41,10 @@ def test_the_report_of_a_command_shows_neither_its_line_nor_absolute_paths(tmp_p
         "if beta < 0.9:\n    open(out + '/log.csv', 'w').write('step,val_loss\\n100,1\\n200,0.9\\n300,0.8\\n')\n"
     )
     command = f"python {script} {{beta}} {{folder}} --token {SECRET} --seed {{seed}}"
-    target = target_from(None, 300, command, "{folder}/log.csv", None)
+    target = Command(command, 300, "{folder}/log.csv")
     plan = Plan(tmp_path / "study", [target], Paper(betas=(0.5, 0.8, 0.9), seeds=(1,)))
-    study = sweep(plan, Where(in_process=True, retries=0), quiet=True)
-    assert sorted(row.state for row in study.rows()) == ["failed", "finished", "finished"]
+    study = sweep(plan, Execution(in_process=True, retries=0), quiet=True)
+    assert sorted(row.status for row in study.rows()) == ["failed", "finished", "finished"]
     assert SECRET in (study.path / "study.json").read_text()  # what is needed to repeat a run is kept
 
     written = folder.write_report(study.path, tmp_path / "out")
@@ -57,8 +56,8 @@ def test_the_report_of_a_command_shows_neither_its_line_nor_absolute_paths(tmp_p
 
 
 def test_a_page_that_waits_names_no_place(tmp_path: Path) -> None:
-    identity = Identity("digits", 0.9, 1, 100)
-    Run.start(tmp_path / "study" / "runs" / identity.folder, identity)
+    identity = RunKey("digits", 0.9, 1, 100)
+    RunFolder.start(tmp_path / "study" / "runs" / identity.folder, identity)
     page = folder.watch_once(lambda: subject_of(tmp_path / "study"), "study", tmp_path / "out", "", None)
     text = page.read_text(encoding="utf-8")
     assert "study holds no finished run" in text

@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from oneclock.analysis import analyse, read
-from oneclock.analysis.axes import Surface
-from oneclock.analysis.axis_tables import best_pairs
 from oneclock.report import plot, words
 from oneclock.report.brief import in_words
 from oneclock.report.explorer import chart_data
 from oneclock.report.folder import write_report
 from oneclock.report.surfaces import surface_figures
+from oneclock.stats import analyse, read
+from oneclock.stats.exponents import Surface
+from oneclock.stats.study_tables import best_pairs
 
 BETAS = (0.68377, 0.82217, 0.9, 0.94377, 0.96838)
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -31,7 +31,7 @@ def analysis():
     ]
     betas, rates, seeds = zip(*cells, strict=True)
     known: dict[str, Sequence[Any]] = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells)}
-    columns = known | {"beta": betas, "rate": rates, "seed": seeds, "min_val_loss": losses}
+    columns = known | {"beta": betas, "lr": rates, "seed": seeds, "min_val_loss": losses}
     return analyse(read(columns), draws=20, repeats=5)
 
 
@@ -43,7 +43,7 @@ def test_the_plane_marks_the_lowest_cell_and_the_fitted_pair(analysis):
     by_name = {series.name: series for series in plane.series}
     assert (by_name["lowest cell"].x, by_name["lowest cell"].y) == ((pytest.approx(1.0),), (0.0,))
     fitted = by_name["fitted best pair"]
-    assert (fitted.x[0], fitted.y[0]) == pytest.approx((-math.log10(1 - surface.beta), math.log10(surface.rate)))
+    assert (fitted.x[0], fitted.y[0]) == pytest.approx((-math.log10(1 - surface.beta), math.log10(surface.lr)))
     assert sum(len(series.x) for series in plane.series if series.marker == "cell") == len(BETAS) * len(RATES)
     (span,) = plane.spans
     assert span.low <= fitted.x[0] <= span.high
@@ -56,7 +56,7 @@ def test_the_path_goes_through_the_best_beta_at_each_rate_that_three_ran_at():
         2 + 0.1 * abs(BETAS.index(beta) - BETAS.index(ridge.get(rate, 0.9))) + 0.05 * rate for beta, rate in cells
     ]
     columns = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells), "min_val_loss": losses}
-    columns |= {"beta": [beta for beta, _ in cells], "rate": [rate for _, rate in cells]}
+    columns |= {"beta": [beta for beta, _ in cells], "lr": [rate for _, rate in cells]}
     (figure,) = surface_figures(analyse(read(columns), draws=20, repeats=5))
     path = next(series for series in figure.charts[0].series if series.name == "best beta at each rate")
     assert [1 - 10**-place for place in path.x] == pytest.approx([*ridge.values()])
@@ -73,9 +73,11 @@ def test_the_profile_holds_each_beta_at_its_best_rate(analysis):
 
 def test_the_answer_names_the_pair_and_what_to_paste_has_its_rate(analysis):
     first, fitted, *_, last = words.answer(analysis.experiments[0])
-    assert first.startswith("Best pair measured: beta 0.9, lr 1 (95 % interval of beta 0.9 to 0.9; ")
-    assert fitted.startswith("A bowl through the losses around the lowest pair is lowest at beta 0.9 (95 % interval")
-    assert "lr 1 (95 % interval" in fitted
+    assert first.startswith("Best beta 0.9 at lr 1 (95 % CI 0.9 to 0.9; ")
+    assert fitted.startswith(
+        "A quadratic through the losses around the lowest pair has its minimum at beta 0.9 (95 % CI"
+    )
+    assert "lr 1 (95 % CI" in fitted
     assert last == "Next: BalancedAdamW(model.parameters(), lr=1, beta=0.9)"
     lines = in_words(analysis).splitlines()
     assert lines[-len(BETAS) - 1].split()[:3] == ["beta", "lr", "memory"]
@@ -90,15 +92,15 @@ def one_rate(analysis):
 
 
 def test_a_best_rate_at_the_end_asks_for_more_rates_before_it_is_relied_on():
-    rated: dict[str, Sequence[Any]] = {"beta": [0.5, 0.9, 0.99] * 2, "rate": [1.0] * 3 + [2.0] * 3}
+    rated: dict[str, Sequence[Any]] = {"beta": [0.5, 0.9, 0.99] * 2, "lr": [1.0] * 3 + [2.0] * 3}
     columns = rated | {"experiment": "aaaaaa", "budget": [4000] * 6, "min_val_loss": [3, 2, 3, 2, 1, 2]}
     answer = words.answer(analyse(read(columns), draws=10, repeats=2).experiments[0])
-    assert "2 is the largest rate swept, and the best may lie beyond it" in answer[0]
-    assert answer[-1] == "Next: sweep beyond that end with --extend --rates .., before you rely on it."
+    assert "2 is the largest learning rate swept" in answer[0]
+    assert answer[-1] == "Next: sweep beyond the edge with --extend --rates .., before you rely on it."
 
 
 def test_the_data_of_the_report_can_be_read_again_with_their_rates(tmp_path: Path):
-    rated: dict[str, Sequence[Any]] = {"beta": [0.5, 0.9] * 2, "rate": [1.0, 1.0, 2.0, 2.0], "seed": [1] * 4}
+    rated: dict[str, Sequence[Any]] = {"beta": [0.5, 0.9] * 2, "lr": [1.0, 1.0, 2.0, 2.0], "seed": [1] * 4}
     columns = rated | {"experiment": "aaaa", "budget": [4000] * 4, "min_val_loss": [3, 2, 2, 1]}
     pd.DataFrame({name: list(values) for name, values in columns.items()}).to_csv(tmp_path / "t.csv", index=False)
     write_report(tmp_path / "t.csv", tmp_path / "r")

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from oneclock.analysis.table import Column, Table
-from oneclock.paper.subject import published
+from oneclock.lab.paper.subject import published
 from oneclock.plain_text import cell_as_it_was
 from oneclock.report import tables, terminal
 from oneclock.report.folder import tables_of
 from oneclock.report.subject import Subject
+from oneclock.stats.paper_tables import Column, Table
 
 HOSTILE = r"a_b & 50 % #1 {x} $y$ ^ ~ \input{x} <b>|`*é β 中 " + "\u2028\n end"
 _UNDONE = {
@@ -110,7 +110,7 @@ def test_any_text_stays_in_its_cell(text: str) -> None:
 
 
 def test_published_tables_are_the_papers() -> None:
-    selected, main, stability, *_ = tables_of(published().analysis)
+    _, selected, main, stability, *_ = tables_of(published().analysis)
     assert [row[4] for row in tables.cells(selected)] == [
         "0.515", "0.205", "0.202", "0.299", "0.000", "0.738", "0.885", "0.408", "0.000", "0.124", "0.000"
     ]  # fmt: skip

@@ -10,6 +10,7 @@ from opened_page import ARTIFACTS
 import oneclock
 from oneclock import rule
 from oneclock.cli.numbers import count
+from oneclock.evidence.model import known_range
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def horizons():
 
 def python_beta(steps, chosen):
     try:
-        return oneclock.beta_for(steps, rule=chosen)
+        return rule.beta_for(steps, rule=chosen)
     except ValueError:
         return None
 
@@ -60,6 +61,14 @@ def test_its_rules_are_the_package_s(calculator, chosen):
     assert answers == [beta if beta is None else pytest.approx(beta, rel=1e-15, abs=1e-16) for beta in expected]
 
 
+def test_its_range_is_the_package_s(calculator):
+    steps = horizons()
+    found = calculator.page.evaluate("steps => steps.map((one) => oneclock.rangeFor(one))", steps)
+    for one, (low, high) in zip(steps, found, strict=True):
+        expected = known_range(one)
+        assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
 def test_its_steps_are_the_package_s(calculator):
     chosen = random.Random(1)
     tokens = [(10 ** chosen.uniform(3, 13), 2 ** chosen.randint(9, 23)) for _ in range(500)]
@@ -88,7 +97,7 @@ def test_numbers_are_typed_as_the_command_takes_them(calculator):
 
 
 def test_its_grid_is_the_paper_s(calculator):
-    betas = [oneclock.refresh_beta(steps) for steps in range(1001, 200_000, 97)]
+    betas = [rule.Refresh()(steps) for steps in range(1001, 200_000, 97)]
     answers = calculator.page.evaluate("betas => betas.map((beta) => oneclock.onGrid(beta))", betas)
     assert [answer["beta"] for answer in answers] == [oneclock.nearest_beta(beta) for beta in betas]
     assert (answers[-1]["from"], answers[-1]["to"]) == tuple(
@@ -97,12 +106,12 @@ def test_its_grid_is_the_paper_s(calculator):
 
 
 def test_what_one_types_is_answered(calculator):
-    assert (calculator.text("#beta"), calculator.text("#memory")) == ("0.95", "20 steps")
+    assert (calculator.text("#beta"), calculator.text("#memory")) == ("0.952837", "21.2 steps")
     calculator.page.fill("#steps", "2e5")
-    assert calculator.text("#beta") == "0.995"
-    for steps in (1_200, 20_000, 200_000):
+    assert calculator.text("#beta") == "0.984589"
+    for steps in (10, 1_200, 10_000_000):
         calculator.page.fill("#steps", str(steps))
-        assert oneclock.recommend(steps).sure in calculator.text("#trust")
+        assert oneclock.recommend(steps).extrapolated == ("extrapolated" in calculator.text("#trust"))
     calculator.page.fill("#steps", "many")
     assert calculator.text("#problem") == "Optimizer steps: a number above 0 is needed"
     assert not calculator.page.locator("#beta").is_visible()
@@ -142,13 +151,13 @@ def test_the_lines_to_paste_hold_the_answer_and_run(calculator):
     for line in lines[:2]:
         names: dict[str, Any] = {"torch": torch, "oneclock": oneclock, "model": model, "lr": 0.1}
         exec(line, names)
-        assert names["optimizer"].param_groups[0]["betas"] == (0.95, 0.95)
+        assert names["optimizer"].param_groups[0]["betas"] == pytest.approx((0.95284, 0.95284), abs=1e-5)
 
 
 @pytest.mark.parametrize("steps", ["1e9", "1e13"])
 def test_a_long_memory_is_never_written_as_one(calculator, steps):
     calculator.page.fill("#steps", steps)
-    assert 1 - float(calculator.text("#beta")) == pytest.approx(1000 / float(steps), rel=1e-3)
+    assert 1 - float(calculator.text("#beta")) == pytest.approx(1 - rule.beta_for(float(steps)), rel=1e-3)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

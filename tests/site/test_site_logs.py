@@ -124,14 +124,14 @@ def test_a_site_built_without_python_says_what_is_left_out(site, open_page, tmp_
     rules.write_text(rules.read_text(encoding="utf-8").replace('"readsLogs": true', '"readsLogs": false'))
     opened = open_page(tmp_path / "calculator" / "index.html")
     assert "the command reads them: oneclock advise LOG" in opened.text("#log")
-    assert opened.text("#beta") == "0.95"
+    assert opened.text("#beta") == "0.952837"
 
 
 def test_what_the_page_imports_needs_python_s_own_library_alone(tmp_path):
     (tmp_path / "package.zip").write_bytes(page_python.package())
     shutil.unpack_archive(tmp_path / "package.zip", tmp_path / "package")
     path = CORPUS["CSV"].written(tmp_path)
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import oneclock; print(oneclock.advise(sys.argv[2]).best)"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import oneclock; print(oneclock.advise(sys.argv[2]).best_step)"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, tmp_path / "package", path], capture_output=True, text=True
     )

@@ -1,48 +1,52 @@
 """Runs made elsewhere, taken into a plan: nothing that ended is trained twice, and each says where it comes from."""
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import chaos
 import pytest
 
-from oneclock.study.folder import Study
-from oneclock.study.identity import Identity
-from oneclock.study.records import Run
-from oneclock.sweep import Grid, Plan, run_sweep
+from oneclock.lab import experiment_target
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.store import Study
+from oneclock.sweep import Execution, Grid, Plan, run_sweep
 from oneclock.sweep.adopt import adopt
-from oneclock.sweep.cells import Cell
-from oneclock.sweep.targets import target_from
-from oneclock.sweep.work import work
+from oneclock.sweep.api import target_of
+from oneclock.sweep.exec.worker import work
+from oneclock.sweep.plan import base_of
 
 BETAS, SEEDS = (0.5, 0.9), (1, 2)
 TARGET = f"{chaos.TARGET}:train"
 
 
 def planned(folder, betas=BETAS, budget=100, name=None):
-    plan = Plan(folder, [target_from(TARGET, budget, name=name)], Grid(betas=betas, seeds=SEEDS))
+    plan = Plan(folder, [target_of(TARGET, budget, name=name)], Grid(betas=betas, seeds=SEEDS))
     plan.write()
     return plan
 
 
 def losses(study):
-    return {(row.beta, row.seed): (row.best_loss, row.best_step, row.step) for row in Study.open(study).rows()}
+    return {(row.beta, row.seed): (row.best_loss, row.best_step, row.steps) for row in Study.open(study).rows()}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A study of four runs."""
     folder = tmp_path_factory.mktemp("made") / "made"
-    run_sweep(TARGET, 100, folder, protocol="grid", betas=BETAS, seeds=SEEDS, in_process=True, quiet=True)
+    run_sweep(
+        TARGET, 100, folder, protocol="grid", betas=BETAS, seeds=SEEDS, where=Execution(in_process=True), quiet=True
+    )
     return folder
 
 
 def test_runs_of_another_study_are_taken_and_the_rest_is_trained(tmp_path, made, monkeypatch):
     monkeypatch.setenv("COMPLETED", str(tmp_path / "completed"))
     plan = planned(tmp_path / "s", betas=(*BETAS, 0.99))
-    assert adopt(plan, made) == (4, [])
-    assert adopt(plan, made) == (0, [])
+    assert adopt(plan, made)[:2] == (4, [])
+    assert adopt(plan, made)[:2] == (0, [])
     assert work(plan.path, quiet=True) is None
     trained = sorted(Path(line).name for line in (tmp_path / "completed").read_text().split())
     assert trained == ["beta-0.99-seed-1", "beta-0.99-seed-2"]
@@ -54,16 +58,16 @@ def test_runs_of_another_study_are_taken_and_the_rest_is_trained(tmp_path, made,
 
 
 def test_runs_of_other_settings_are_left(tmp_path, made):
-    taken, left = adopt(planned(tmp_path / "s", budget=200), made)
+    taken, left, _ = adopt(planned(tmp_path / "s", budget=200), made)
     assert (taken, len(left)) == (0, 4)
     assert "budget: 100 -> 200" in left[0]
 
 
 def test_runs_of_another_number_of_processes_are_left(tmp_path):
     """They have another batch."""
-    twin = target_from("resnet-digits", 4)
-    cell = Cell(0.9, 1)
-    run = Run.start(tmp_path / "from/runs" / twin.identity(cell).folder, twin.identity(cell), {"processes": 2})
+    twin = experiment_target("resnet-digits", 4)
+    key = twin.with_spec(base_of(twin).at(0.9, 1))
+    run = RunFolder.start(tmp_path / "from/runs" / key.folder, key, {"processes": 2})
     run.log(4, val_loss=1.0)
     run.finish("finished", 1.0)
     plans = {}
@@ -71,9 +75,9 @@ def test_runs_of_another_number_of_processes_are_left(tmp_path):
         target = replace(twin, processes=processes)
         plans[processes] = Plan(tmp_path / str(processes), [target], Grid(betas=(0.9,), seeds=(1,)))
         plans[processes].write()
-    assert adopt(plans[1], tmp_path / "from") == (0, ["resnet-digits/beta-0.9-seed-1: processes: 2 -> 1"])
-    assert adopt(plans[2], tmp_path / "from") == (1, [])
-    assert Run.read(plans[2].place(plans[2].targets[0], cell)).environment == {"processes": 2, "adopted": "from"}
+    assert adopt(plans[1], tmp_path / "from")[:2] == (0, ["resnet-digits/beta-0.9-seed-1: processes: 2 -> 1"])
+    assert adopt(plans[2], tmp_path / "from")[:2] == (1, [])
+    assert RunFolder.read(plans[2].place(plans[2].targets[0], key)).environment == {"processes": 2, "adopted": "from"}
 
 
 def test_a_long_table_is_taken_at_its_word(tmp_path, made):
@@ -82,16 +86,16 @@ def test_a_long_table_is_taken_at_its_word(tmp_path, made):
         rows = csv.writer(file)
         rows.writerow(["experiment", "beta", "seed", "budget", "step", "val_loss", "train_loss"])
         for path in sorted(made.glob("runs/*/*")):
-            run = Run.read(path)
+            run = RunFolder.read(path)
             for point in run.points():
-                row = [run.identity.beta, run.identity.seed, 100, point.step, repr(point.val_loss), point.train_loss]
+                row = [run.key.beta, run.key.seed, 100, point.step, repr(point.val_loss), point.train_loss]
                 rows.writerow(["mine", *row])
     plan = planned(tmp_path / "s", name="mine")
-    assert adopt(plan, table) == (4, [])
+    assert adopt(plan, table)[:2] == (4, [])
     assert losses(plan.path) == losses(made)
     assert work(plan.path, quiet=True) is None
     longer = planned(tmp_path / "t", name="mine", budget=200)
-    taken, left = adopt(longer, table)
+    taken, left, _ = adopt(longer, table)
     assert (taken, left[0]) == (0, "beta 0.5, seed 1: it ends at step 100, and the plan's runs at 200")
 
 
@@ -106,19 +110,52 @@ def test_a_log_is_taken_where_it_says_its_beta(tmp_path):
     pytest.importorskip("tensorboard")
     from oneclock.export import export
 
-    identity = Identity("other", 0.9, 2, 100)
-    run = Run.start(tmp_path / "from" / "runs" / identity.folder, identity)
+    identity = RunKey("other", 0.9, 2, 100)
+    run = RunFolder.start(tmp_path / "from" / "runs" / identity.folder, identity)
     for step in (50, 100):
         run.log(step, val_loss=1 / step)
     run.finish("finished", 1.0)
     export(tmp_path / "from", "tensorboard", tmp_path / "events")
     plan = planned(tmp_path / "s")
-    assert adopt(plan, tmp_path / "events" / "other" / "beta-0.9-seed-2") == (1, [])
+    assert adopt(plan, tmp_path / "events" / "other" / "beta-0.9-seed-2")[:2] == (1, [])
     assert losses(plan.path) == {(0.9, 1): (0.01, 100, 100)}  # a log says no seed: the first that is free
     silent = tmp_path / "log.csv"
     silent.write_text("step,val_loss\n50,1.0\n100,0.5\n")
     with pytest.raises(ValueError, match="does not say the beta"):
         adopt(plan, silent)
+
+
+def jsonl(path, name, losses):
+    rows = [{"beta": 0.9}, *({"step": 25 * (i + 1), name: loss} for i, loss in enumerate(losses))]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "losses", "message"),
+    [
+        ("train_loss", [2.0, 1.5, 1.2, 1.0], "no validation loss"),
+        ("loss", [2.0, 1.5, 1.2, 1.0], "no validation loss"),
+        ("val_accuracy", [0.1, 0.2, 0.4, 0.5], "higher 'val_accuracy' is better"),
+        ("thing", [2.0, 1.5, 1.2, 1.0], "not known"),
+    ],
+)
+def test_a_log_without_a_validation_loss_is_not_adopted(tmp_path, name, losses, message):
+    plan = planned(tmp_path / "s")
+    with pytest.raises(ValueError, match=message):
+        adopt(plan, jsonl(tmp_path / "log.jsonl", name, losses))
+    assert not Study.open(plan.path).rows()
+
+
+def test_what_the_reader_warns_of_stays_with_an_adopted_run(tmp_path):
+    plan = planned(tmp_path / "s")
+    log = jsonl(tmp_path / "log.jsonl", "val_loss", [2.0, 1.5, 1.2, 1.0])
+    log.write_text(log.read_text() + json.dumps({"step": 100, "val_loss": 0.9}) + "\n")
+    done = adopt(plan, log)
+    assert (done.taken, done.left) == (1, [])
+    assert any("more than once" in note for note in done.notes)
+    (row,) = Study.open(plan.path).rows()
+    assert "more than once" in row.reason
 
 
 def test_the_command_says_what_it_took(tmp_path, made, capsys):
@@ -135,7 +172,7 @@ def test_the_command_says_what_it_took(tmp_path, made, capsys):
 
 def test_in_python_what_was_adopted_is_not_trained(tmp_path, made, monkeypatch, capsys):
     monkeypatch.setenv("COMPLETED", str(tmp_path / "completed"))
-    asked = {"protocol": "grid", "betas": (*BETAS, 0.99), "seeds": SEEDS, "in_process": True}
+    asked = {"protocol": "grid", "betas": (*BETAS, 0.99), "seeds": SEEDS, "where": Execution(in_process=True)}
     study = run_sweep(TARGET, 100, tmp_path / "s", adopt=made, **asked)
     assert f"4 runs were adopted from {made}, 0 left there\n" in capsys.readouterr().out
     trained = sorted(Path(line).name for line in (tmp_path / "completed").read_text().split())

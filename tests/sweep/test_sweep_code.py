@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from oneclock import run_sweep
-from oneclock.study.folder import Study
-from oneclock.sweep import code
+from oneclock import Execution, run_sweep
+from oneclock.runs.store import Study
+from oneclock.sweep import fingerprint as code
 
 TRAIN = '''
 """A training."""
@@ -69,7 +69,7 @@ def test_runs_can_be_kept_and_unfinished_ones_start_anew(own):
     assert kept.returncode == 0, kept.stderr
     losses = {row.beta: row.best_loss for row in Study.open(own / "study").rows()}
     assert losses == {0.5: pytest.approx(2 * 1.16), 0.9: 1.0, 0.99: pytest.approx(1.0081)}
-    assert (own / "study/torn/train.train/beta-0.5-seed-1/curve.jsonl").exists()
+    assert (own / "study/damaged/train.train/beta-0.5-seed-1/curve.jsonl").exists()
     assert command().returncode == 0  # from here on the new code is the study's
 
 
@@ -83,7 +83,9 @@ def test_an_edited_script_of_a_command_is_refused(own):
 
 def test_another_lambda_is_refused(tmp_path):
     def sweep(train, **more):
-        return run_sweep(train, 10, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True, **more)
+        return run_sweep(
+            train, 10, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], where=Execution(in_process=True), quiet=True, **more
+        )
 
     sweep(lambda beta, seed, run: 1 + beta)
     sweep(lambda beta, seed, run: 1 + beta)
@@ -109,17 +111,17 @@ def test_a_file_edited_while_a_sweep_runs_fails_the_later_runs(own):
     (own / "train.py").write_text(text)
     done = command("--retries", "0")
     assert done.returncode == 1
-    states = [row.state for row in Study.open(own / "study").rows()]
+    states = [row.status for row in Study.open(own / "study").rows()]
     assert sorted(states) == ["failed", "failed", "finished"]
     reasons = {row.reason for row in Study.open(own / "study").rows()} - {None}
-    assert all("its code changed while the sweep ran (train.py)" in reason for reason in reasons)
+    assert all("the code was edited while the sweep ran (train.py)" in reason for reason in reasons)
 
 
 def test_a_title_or_a_split_orphans_no_run(tmp_path):
     from dataclasses import replace
 
-    from oneclock.experiments import find
-    from oneclock.training.run import identify
+    from oneclock.lab.experiments import find
+    from oneclock.lab.training.run import identify
 
     spec = find("vit-digits")
     words = replace(spec, title="Another title", split="heldout", t_es=123, seeds=(1,))

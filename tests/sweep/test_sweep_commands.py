@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from oneclock.study.folder import Study
-from oneclock.study.records import Run
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.store import Study
 
 PRINTS = """
 import sys, time
@@ -49,7 +49,7 @@ def test_the_output_is_read_while_the_run_goes_on(tmp_path):
     path, seen = tmp_path / "s/runs/command/beta-0.5-seed-1", []
     while process.poll() is None:
         if not seen and (path / "curve.jsonl").exists() and not (path / "result.json").exists():
-            seen = [point.step for point in Run.read(path).points()]
+            seen = [point.step for point in RunFolder.read(path).points()]
         time.sleep(0.1)
     assert told(process)[0] == 0
     assert seen[:1] == [10]
@@ -68,13 +68,13 @@ def test_a_first_run_that_diverges_at_once_stops_nothing(tmp_path):
     script = PRINTS.replace("{3 - beta * step / 20}", "{'nan' if beta == 0.5 else 2.0}")
     code, _, err = told(swept(tmp_path, script, "--betas", "0.5,0.9"))
     assert code == 0, err
-    assert [row.state for row in Study.open(tmp_path / "s").rows()] == ["diverged", "finished"]
+    assert [row.status for row in Study.open(tmp_path / "s").rows()] == ["diverged", "finished"]
 
 
-def test_a_curve_beyond_the_budget_is_said(tmp_path):
-    code, out, err = told(swept(tmp_path, PRINTS, "--betas", "0.5", budget="15"))
+def test_a_curve_a_little_beyond_the_budget_is_said(tmp_path):
+    code, out, err = told(swept(tmp_path, PRINTS, "--betas", "0.5", budget="19"))
     assert code == 0, err
-    assert "its curve goes on to step 20, beyond the budget of 15" in out
+    assert "its curve goes on to step 20, beyond the budget of 19" in out
 
 
 def test_a_training_loss_alone_is_said(tmp_path):
@@ -97,7 +97,7 @@ def test_several_seeds_without_a_place_for_them_are_refused(tmp_path):
 
 
 def test_arms_with_one_beta_in_the_command_are_refused_at_once(tmp_path):
-    code, _, err = told(swept(tmp_path, PRINTS, "--arms", "0.9/0.999"))
+    code, _, err = told(swept(tmp_path, PRINTS, "--baselines", "0.9/0.999"))
     assert (code, err.count("\n")) == (2, 1)
     assert "give it {beta1} and {beta2}" in err
     assert not (tmp_path / "s").exists()
@@ -108,7 +108,7 @@ def test_arms_with_a_function_of_a_float_are_refused_at_once(tmp_path, capsys):
     from oneclock.cli import main
 
     (tmp_path / "mine.py").write_text("def train(beta: float, seed, run):\n    return beta\n")
-    arguments = ["sweep", f"{tmp_path}/mine.py:train", "--budget", "5", "--arms", "0.9/0.999"]
+    arguments = ["sweep", f"{tmp_path}/mine.py:train", "--budget", "5", "--baselines", "0.9/0.999"]
     with pytest.raises(SystemExit):
         main([*arguments, "--out", str(tmp_path / "s")])
     assert "takes beta as a float" in capsys.readouterr().err
@@ -117,7 +117,7 @@ def test_arms_with_a_function_of_a_float_are_refused_at_once(tmp_path, capsys):
         return beta
 
     with pytest.raises(ValueError, match="takes beta as a float"):
-        run_sweep(typed, 5, tmp_path / "t", arms=[(0.9, 0.999)])
+        run_sweep(typed, 5, tmp_path / "t", baselines=[(0.9, 0.999)])
 
 
 def test_a_script_without_its_function_is_told_what_is_missing(tmp_path, capsys):
@@ -149,3 +149,11 @@ def test_workers_elsewhere_are_not_silently_left_without_a_data_folder(tmp_path,
         assert ended.value.code == 2
         assert "set ONECLOCK_DATA instead" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
+
+
+def test_an_accuracy_is_not_taken_for_a_loss(tmp_path):
+    script = PRINTS.replace("train loss 1.0, val loss", "val_accuracy")
+    code, _, err = told(swept(tmp_path, script, "--betas", "0.5,0.9"))
+    assert code == 2
+    assert "higher 'val_accuracy' is better" in err
+    assert len(Study.open(tmp_path / "s").failed()) == 1

@@ -12,8 +12,8 @@ import chaos
 import pytest
 from chaos import until
 
-from oneclock.study.claims import holder
-from oneclock.study.folder import Study
+from oneclock.runs.lock import holder
+from oneclock.runs.store import Study
 
 FAMILIES = f"{Path(__file__).parent}/sweep_families.py"
 KINDS = {"child", "session", "daemon"}
@@ -97,10 +97,10 @@ def test_a_server_killed_whenever_it_starts_fails_its_run_in_one_line(tmp_path):
                 os.kill(pid, signal.SIGKILL)
     _, stderr = process.communicate()
     assert process.returncode == 1
-    assert stderr.startswith("no answer yet: ")
+    assert stderr.startswith("no answer: all 1 runs failed")
     assert stderr.count("\n") == 1
     (row,) = Study.open(tmp_path / "s").rows()
-    assert row.state == "failed"
+    assert row.status == "failed"
     assert row.reason.endswith("(tried 2 times)")
     assert marked.gone(within=5)
 
@@ -115,7 +115,7 @@ def test_when_the_server_is_killed_the_next_attempt_ends_what_the_last_one_left(
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert marked.gone(within=5)
-    assert [row.state for row in Study.open(tmp_path / "s").rows()] == ["finished"]
+    assert [row.status for row in Study.open(tmp_path / "s").rows()] == ["finished"]
 
 
 def ending(folder, marked):
@@ -182,7 +182,7 @@ def test_a_run_in_this_process_cannot_swallow_the_end_of_the_sweep(tmp_path):
         env=marked.environment(KEEP=str(tmp_path / "keep")), capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, kept(tmp_path)) == (130, {"swallowed"})
-    assert [row.state for row in Study.open(tmp_path / "s").rows()] == ["finished"]
+    assert [row.status for row in Study.open(tmp_path / "s").rows()] == ["finished"]
 
 
 def sockets_that_listen(pids):

@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import nullcontext, suppress
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from oneclock.study.folder import Study
-from oneclock.sweep import Grid, Plan, run_sweep, source
-from oneclock.sweep.targets import target_from
+from oneclock.runs.store import Study
+from oneclock.sweep import Command, Execution, Grid, Plan, run_sweep, source
+from oneclock.sweep.api import target_of
 
 HERE = Path(__file__).parent
 TARGET = f"{HERE}/sweep_target.py"
@@ -27,14 +28,14 @@ def by_beta(study):
 def test_every_trouble_ends_as_a_clear_status(tmp_path):
     betas = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     study = run_sweep(
-        f"{TARGET}:troubled", 100, tmp_path / "study", protocol="grid", betas=betas, seeds=[1], jobs=2, retries=1,
-        timeout=10, quiet=True,
+        f"{TARGET}:troubled", 100, tmp_path / "study", protocol="grid", betas=betas, seeds=[1],
+        where=Execution(jobs=2, retries=1, timeout=10), quiet=True,
     )  # fmt: skip
     rows = by_beta(study)
-    assert {beta: row.state for beta, row in rows.items()} == {
+    assert {beta: row.status for beta, row in rows.items()} == {
         **dict.fromkeys([0.1, 0.2, 0.4, 0.5, 0.6, 0.7], "failed"), 0.3: "diverged", 0.8: "finished", 0.9: "finished",
     }  # fmt: skip
-    assert rows[0.1].reason == "KeyError: 'no such layer' (tried 2 times)"
+    assert rows[0.1].reason == "KeyError: 'no such layer'"
     assert "longer than 10 seconds" in rows[0.2].reason
     assert rows[0.2].seconds >= 10
     assert "nan at step 40" in rows[0.3].reason
@@ -42,7 +43,7 @@ def test_every_trouble_ends_as_a_clear_status(tmp_path):
     assert "segmentation fault" in rows[0.5].reason
     assert "out-of-memory" in rows[0.6].reason
     assert "File too large" in rows[0.7].reason
-    assert rows[0.8].step == rows[0.9].step == 100
+    assert rows[0.8].steps == rows[0.9].steps == 100
     output = tmp_path / "study" / "runs" / "sweep_target.troubled" / "beta-0.1-seed-1" / "output.log"
     assert "in raises" in output.read_text()
 
@@ -50,7 +51,14 @@ def test_every_trouble_ends_as_a_clear_status(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("study/runs/*/*/result.json")}
     assert Study.open(study.path).forget_failed() == 6
     again = run_sweep(
-        f"{TARGET}:train", 100, tmp_path / "other", name="x", betas=[0.9], seeds=[1], in_process=True, quiet=True
+        f"{TARGET}:train",
+        100,
+        tmp_path / "other",
+        name="x",
+        betas=[0.9],
+        seeds=[1],
+        where=Execution(in_process=True),
+        quiet=True,
     )
     assert by_beta(again)[0.9].best_loss == rows[0.9].best_loss
     left = {path for path in tmp_path.glob("study/runs/*/*/result.json")}
@@ -60,16 +68,18 @@ def test_every_trouble_ends_as_a_clear_status(tmp_path):
 
 
 def test_a_target_that_returns_nan(tmp_path):
-    study = run_sweep(f"{TARGET}:returns_nan", 100, tmp_path, betas=[0.9], seeds=[1], in_process=True, quiet=True)
+    study = run_sweep(
+        f"{TARGET}:returns_nan", 100, tmp_path, betas=[0.9], seeds=[1], where=Execution(in_process=True), quiet=True
+    )
     (row,) = study.rows()
-    assert (row.state, "nan" in row.reason) == ("diverged", True)
+    assert (row.status, "nan" in row.reason) == ("diverged", True)
 
 
 def test_a_function_that_tells_nothing_is_trained_once(tmp_path):
-    with pytest.raises(ValueError, match=r"stops here, .* logged no validation loss: call run.log.* another folder"):
-        run_sweep(f"{TARGET}:silent", 100, tmp_path, in_process=True, quiet=True)
-    (row,) = [row for row in Study.open(tmp_path).rows() if row.state != "waiting"]
-    assert row.state == "failed"
+    with pytest.raises(ValueError, match=r"stops here, .* logged no validation loss: call run.log"):
+        run_sweep(f"{TARGET}:silent", 100, tmp_path, where=Execution(in_process=True), quiet=True)
+    (row,) = [row for row in Study.open(tmp_path).rows() if row.status != "waiting"]
+    assert row.status == "failed"
 
 
 SIGNATURES = """
@@ -107,34 +117,40 @@ def test_a_function_that_cannot_be_called_so_is_refused_before_the_first_run(tmp
     file.write_text(SIGNATURES)
     named = f"{file}:{function}"
     untold = function in ("decorated", "twice")
-    targets = [target_from(one, 100) for one in ([named] if untold else [named, source.load(named)])]
+    targets = [target_of(one, 100) for one in ([named] if untold else [named, source.load(named)])]
     for target, (rates, fits) in product(targets, (((), without), ((0.1,), with_rates))):
-        plan = Plan(tmp_path / "study", [target], Grid(betas=(0.9,), rates=rates))
+        plan = Plan(tmp_path / "study", [target], Grid(betas=(0.9,), learning_rates=rates))
         with nullcontext() if fits else pytest.raises(ValueError, match="cannot be called with"):
             plan.check()
 
 
 def test_a_command_says_where_the_rate_goes_and_only_then(tmp_path):
     for line, rates in (("train {beta}", (0.1,)), ("train {beta} {lr}", ())):
-        target = target_from(None, 100, command=line)
+        target = Command(line, 100)
         with pytest.raises(ValueError, match="{lr}"):
-            Plan(tmp_path / "study", [target], Grid(betas=(0.9,), seeds=(1,), rates=rates)).check()
+            Plan(tmp_path / "study", [target], Grid(betas=(0.9,), seeds=(1,), learning_rates=rates)).check()
 
 
 @pytest.mark.parametrize("torn", ["result.json", "run.json", "curve.jsonl"])
 def test_a_torn_record_is_set_aside_and_run_anew(tmp_path, torn, capfd):
     def sweep():
         return run_sweep(
-            f"{TARGET}:train", 60, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True
+            f"{TARGET}:train",
+            60,
+            tmp_path / "s",
+            betas=[0.5, 0.9],
+            seeds=[1],
+            where=Execution(in_process=True),
+            quiet=True,
         )
 
     whole = sweep().rows()
     path = tmp_path / "s" / "runs" / "sweep_target.train" / "beta-0.9-seed-1" / torn
     path.write_bytes(path.read_bytes()[:30].replace(b"\n", b" ") + b"\n")
-    assert sorted(row.state for row in Study.open(tmp_path / "s").rows()) == ["finished", "torn"]
-    assert [(row.state, row.best_loss) for row in sweep().rows()] == [(row.state, row.best_loss) for row in whole]
+    assert sorted(row.status for row in Study.open(tmp_path / "s").rows()) == ["damaged", "finished"]
+    assert [(row.status, row.best_loss) for row in sweep().rows()] == [(row.status, row.best_loss) for row in whole]
     assert "set aside" in capfd.readouterr().err
-    assert (tmp_path / "s" / "torn" / "sweep_target.train" / "beta-0.9-seed-1" / torn).exists()
+    assert (tmp_path / "s" / "damaged" / "sweep_target.train" / "beta-0.9-seed-1" / torn).exists()
 
 
 @pytest.fixture
@@ -171,10 +187,16 @@ def goes_on(line, study, tmp_path):
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     whole = run_sweep(
-        f"{TARGET}:train", 60, tmp_path / "whole", betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True
+        f"{TARGET}:train",
+        60,
+        tmp_path / "whole",
+        betas=[0.5, 0.9],
+        seeds=[1],
+        where=Execution(in_process=True),
+        quiet=True,
     )
-    found = [(row.state, row.best_loss) for row in Study.open(study).rows()]
-    assert found == [(row.state, row.best_loss) for row in whole.rows()]
+    found = [(row.status, row.best_loss) for row in Study.open(study).rows()]
+    assert found == [(row.status, row.best_loss) for row in whole.rows()]
 
 
 def test_a_disk_that_is_full_stops_the_sweep_and_it_goes_on_once_there_is_room(disk, tmp_path):
@@ -192,7 +214,7 @@ def test_a_disk_that_fills_up_stops_the_sweep_and_it_goes_on_once_there_is_room(
     monkeypatch.setenv("FILL", str(path / "fill"))
     line = sweep_of(path / "s", *more, function="fills_the_disk")
     refused(line, "the disk takes nothing more (OSError: [Errno 28] No space left")
-    assert "failed" not in [row.state for row in Study.open(path / "s").rows()]
+    assert "failed" not in [row.status for row in Study.open(path / "s").rows()]
     assert not list(path.glob("s/claim-*"))
     (path / "fill").unlink()
     goes_on(line, path / "s", tmp_path)
@@ -200,7 +222,7 @@ def test_a_disk_that_fills_up_stops_the_sweep_and_it_goes_on_once_there_is_room(
 
 def test_a_disk_that_may_only_be_read_stops_the_sweep_and_shows_its_status(disk, tmp_path):
     path, mount = disk
-    values = {"name": "x", "betas": [0.5], "seeds": [1], "in_process": True, "quiet": True}
+    values = {"name": "x", "betas": [0.5], "seeds": [1], "where": Execution(in_process=True), "quiet": True}
     run_sweep(f"{TARGET}:train", 60, path / "s", **values)
     (path / "s" / "claim-1.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "born": "0"}))
     os.utime(path / "s" / "claim-1.json", (0, 0))
@@ -219,7 +241,7 @@ def as_anyone():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets root be refused")
 def test_a_folder_that_may_not_be_written_stops_the_sweep(tmp_path):
-    values = {"name": "x", "betas": [0.5], "seeds": [1], "in_process": True, "quiet": True}
+    values = {"name": "x", "betas": [0.5], "seeds": [1], "where": Execution(in_process=True), "quiet": True}
     run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
     (tmp_path / "s" / "runs" / "x").chmod(0o555)
     refused(sweep_of(tmp_path / "s", "--extend"), "the disk takes nothing more (PermissionError", preexec_fn=as_anyone)
@@ -229,12 +251,12 @@ def test_a_folder_that_may_not_be_written_stops_the_sweep(tmp_path):
 
 def test_a_study_is_extended_and_keeps_its_runs(tmp_path):
     def sweep(betas, seeds, **more):
-        values = {"betas": betas, "seeds": seeds, "in_process": True, "quiet": True, **more}
+        values = {"betas": betas, "seeds": seeds, "where": Execution(in_process=True), "quiet": True, **more}
         return run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
 
     sweep([0.5, 0.9], [1])
     before = {path: path.read_bytes() for path in tmp_path.glob("s/runs/*/*/*.json*")}
-    with pytest.raises(ValueError, match=r"extend it \(--extend, or extend=True\), or another folder"):
+    with pytest.raises(ValueError, match=r"extend it \(extend\), or choose another folder"):
         sweep([0.5, 0.9, 0.99], [1, 2])
     wider = sweep([0.5, 0.9, 0.99], [1, 2], protocol="grid", extend=True)
     assert [(row.beta, row.seed) for row in wider.rows()] == [
@@ -245,16 +267,16 @@ def test_a_study_is_extended_and_keeps_its_runs(tmp_path):
     narrower = sweep([0.5, 0.9], [1], protocol="grid", extend=True)  # what is there stays part of the study
     assert len(narrower.rows()) == 6
     assert Plan.read(tmp_path / "s").described["protocol"]["seeds"] == [1, 2]
-    with pytest.raises(ValueError, match="the same settings to continue it, or another folder"):
+    with pytest.raises(ValueError, match="the same settings to continue it, or choose another folder"):
         sweep([0.5, 0.9], [1])
 
 
 def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
-    values = {"betas": [0.9], "seeds": [1], "in_process": True, "quiet": True}
+    values = {"betas": [0.9], "seeds": [1], "where": Execution(in_process=True), "quiet": True}
     run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
-    with pytest.raises(ValueError, match=r"budget: 60 -> 80"):
+    with pytest.raises(ValueError, match=r"budget of sweep_target.train is 60 there and 80 here"):
         run_sweep(f"{TARGET}:train", 80, tmp_path / "s", **values)
-    with pytest.raises(ValueError, match=r"protocol\.seeds: \[1\] -> \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"seeds are \[1\] there and \[1, 2\] here"):
         run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values | {"seeds": [1, 2]})
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
@@ -276,7 +298,7 @@ def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
 )
 def test_a_place_to_run_that_makes_no_sense_is_refused_before_anything_is_written(tmp_path, values, words):
     with pytest.raises(ValueError, match=words):
-        run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
+        run_sweep(f"{TARGET}:train", 60, tmp_path / "s", where=Execution(**values))
     assert not (tmp_path / "s").exists()
 
 
@@ -288,11 +310,11 @@ def test_an_attempt_forgets_what_an_earlier_one_logged_beyond_its_checkpoint(tmp
             started.touch()
             run.log(10, val_loss=3.0)
             run.log(15, val_loss=0.1)
-            raise RuntimeError("dies")
+            os.kill(os.getpid(), signal.SIGKILL)
         run.log(10, val_loss=2.0)
         run.log(20, val_loss=1.0)
 
-    study = run_sweep(train, 20, tmp_path / "s", betas=[0.9], seeds=[1], jobs=1, quiet=True)
+    study = run_sweep(train, 20, tmp_path / "s", betas=[0.9], seeds=[1], where=Execution(jobs=1), quiet=True)
     assert by_beta(study)[0.9].best_loss == 1.0
     curve = next(tmp_path.glob("s/runs/*/*/curve.jsonl"))
     assert [json.loads(line)["step"] for line in curve.read_text().splitlines()] == [10, 20]
@@ -303,8 +325,10 @@ def test_a_step_that_is_none_fails_its_run_alone(tmp_path, step):
     def train(beta, seed, run):
         run.log(step if beta == 0.5 else 10, val_loss=2 - beta)
 
-    study = run_sweep(train, 10, tmp_path / "s", betas=[0.5, 0.9, 0.99], seeds=[1], in_process=True, quiet=True)
-    assert [row.state for row in study.rows()] == ["failed", "finished", "finished"]
+    study = run_sweep(
+        train, 10, tmp_path / "s", betas=[0.5, 0.9, 0.99], seeds=[1], where=Execution(in_process=True), quiet=True
+    )
+    assert [row.status for row in study.rows()] == ["failed", "finished", "finished"]
     assert "run.log needs the step as a whole number from 0 on" in by_beta(study)[0.5].reason
     assert study.best().beta == 0.99
 
@@ -315,11 +339,11 @@ def test_an_attempt_that_finds_nothing_left_to_do_finishes_the_run(tmp_path):
         if not done.exists():
             run.log(20, val_loss=1.5)
             done.touch()
-            raise RuntimeError("dies after its last step")
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    study = run_sweep(train, 20, tmp_path / "s", betas=[0.9], seeds=[1], jobs=1, quiet=True)
+    study = run_sweep(train, 20, tmp_path / "s", betas=[0.9], seeds=[1], where=Execution(jobs=1), quiet=True)
     (row,) = study.rows()
-    assert (row.state, row.best_loss) == ("finished", 1.5)
+    assert (row.status, row.best_loss) == ("finished", 1.5)
 
 
 def test_a_run_reads_nothing_and_writes_to_its_log(tmp_path):
@@ -329,7 +353,7 @@ def test_a_run_reads_nothing_and_writes_to_its_log(tmp_path):
         run.log(10, val_loss=1.0)
         (run.folder / "places").write_text(json.dumps(places))
 
-    run_sweep(train, 10, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], jobs=2, quiet=True)
+    run_sweep(train, 10, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], where=Execution(jobs=2), quiet=True)
     for folder in tmp_path.glob("s/runs/*/*"):
         output = str(folder / "output.log")
         assert json.loads((folder / "files/places").read_text()) == {"0": os.devnull, "1": output, "2": output}
@@ -338,8 +362,36 @@ def test_a_run_reads_nothing_and_writes_to_its_log(tmp_path):
 
 def test_where_no_process_can_be_forked_the_run_says_so_and_the_server_lives(tmp_path, monkeypatch):
     code = "import os\ndef refuse(): raise BlockingIOError(11, 'no more processes')\nos.fork = refuse\n"
-    code += "from oneclock.sweep.server import serve; serve([])"
-    monkeypatch.setattr("oneclock.sweep.process.command", lambda *_: [sys.executable, "-c", code])
-    study = run_sweep(f"{TARGET}:train", 60, tmp_path / "s", betas=[0.5, 0.9], seeds=[1], jobs=1, retries=1, quiet=True)
+    code += "from oneclock.sweep.exec.server import serve; serve([])"
+    monkeypatch.setattr("oneclock.sweep.exec.supervise.command", lambda *_: [sys.executable, "-c", code])
+    study = run_sweep(
+        f"{TARGET}:train",
+        60,
+        tmp_path / "s",
+        betas=[0.5, 0.9],
+        seeds=[1],
+        where=Execution(jobs=1, retries=1),
+        quiet=True,
+    )
     reason = "its process could not be started: BlockingIOError: [Errno 11] no more processes (tried 2 times)"
-    assert [(row.state, row.reason) for row in study.rows()] == [("failed", reason)] * 2
+    assert [(row.status, row.reason) for row in study.rows()] == [("failed", reason)] * 2
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+@pytest.mark.parametrize("child", ["returns", "raises", "logs"])
+def test_a_child_that_the_function_forks_does_not_write_the_record(tmp_path, in_process, child, capfd):
+    script = tmp_path / "forks.py"
+    script.write_text(
+        "import os\n"
+        "def train(beta, seed, run):\n"
+        "    child = os.fork() == 0\n"
+        f"    if child and {child!r} == 'raises': raise KeyError('in the child')\n"
+        f"    if not child: os.wait()\n"
+        f"    if child and {child!r} == 'returns': return 0.1\n"
+        "    run.log(100, val_loss=0.1 if child else 1.5)\n"
+    )
+    where = Execution(in_process=True) if in_process else Execution(jobs=1)
+    study = run_sweep(f"{script}:train", 100, tmp_path / "s", betas=[0.9], seeds=[1], where=where)
+    (row,) = study.rows()
+    assert (row.status, row.best_loss, row.steps) == ("finished", 1.5, 100)
+    assert capfd.readouterr().out.count("best loss") <= 1

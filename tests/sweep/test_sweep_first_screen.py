@@ -7,11 +7,10 @@ import sys
 import pytest
 
 from oneclock.cli import main
-from oneclock.study.records import Run
-from oneclock.sweep import Grid, Plan, Where
-from oneclock.sweep.cells import Cell
-from oneclock.sweep.drive import plan_in_words
-from oneclock.sweep.targets import target_from
+from oneclock.runs.folder import RunFolder
+from oneclock.sweep import Execution, Grid, Plan
+from oneclock.sweep.api import plan_in_words, target_of
+from oneclock.sweep.plan import base_of
 
 PAIRS = ((0.9, 0.999), (0.9, 0.95))
 
@@ -34,8 +33,8 @@ def said(capsys, tmp_path):
     ("target", "runs", "pairs"),
     [
         (["vit-digits"], 29, True),
-        (["vit-digits", "--no-arms"], 23, False),
-        (["vit-digits", "--arms", "0.9/0.98"], 26, False),
+        (["vit-digits", "--baselines", "none"], 23, False),
+        (["vit-digits", "--baselines", "0.9/0.98"], 26, False),
         (["--command", "train {beta1} {beta2} {seed}", "--budget", "10"], 29, True),
         (["--command", "train {beta} {seed}", "--budget", "10"], 23, False),
     ],
@@ -43,32 +42,27 @@ def said(capsys, tmp_path):
 def test_the_usual_pairs_are_arms_by_default_and_counted(target, runs, pairs, said, tmp_path):
     text = said("sweep", *target, "--dry-run", "--out", tmp_path / "s")
     assert f"at most {runs} to go" in text
-    assert ("pairs 0.9/0.999, 0.9/0.95" in text) == pairs
+    assert ("baselines 0.9/0.999, 0.9/0.95" in text) == pairs
 
 
 def test_a_function_gets_pairs_only_where_they_are_given(said, tmp_path):
     (tmp_path / "mine.py").write_text("def train(beta, seed, run):\n    return 1.0\n")
     line = ["sweep", f"{tmp_path}/mine.py:train", "--budget", "5", "--dry-run", "--out", tmp_path / "s"]
     assert "at most 23 to go" in said(*line)
-    assert "at most 29 to go" in said(*line, "--arms", "0.9/0.999,0.9/0.95")
+    assert "at most 29 to go" in said(*line, "--baselines", "0.9/0.999,0.9/0.95")
 
 
-def test_a_study_keeps_the_arms_it_has(said, tmp_path):
+def test_a_study_keeps_the_baselines_it_has(said, tmp_path):
     line = ["sweep", "resnet-digits", "--budget", "2", "--set", "evaluation.every=1", "--betas", "0.9", "--seeds", "1"]
     line += ["--in-process", "--no-report", "--out", tmp_path / "s"]
-    said(*line, "--no-arms")
+    said(*line, "--baselines", "none")
     assert "0 to go" not in said(*line)
-    assert Plan.read(tmp_path / "s").protocol.arms == ()
+    assert Plan.read(tmp_path / "s").protocol.baselines == ()
 
 
 def test_a_dry_run_lists_the_betas(said, tmp_path):
     text = said("sweep", "vit-digits", "--betas", "0.5,0.9", "--dry-run", "--out", tmp_path / "s")
-    assert "betas 0.5, 0.9; pairs" in text
-
-
-def test_arms_and_no_arms_exclude_each_other(said, tmp_path):
-    line = ["sweep", "vit-digits", "--arms", "0.9/0.98", "--no-arms", "--out", tmp_path / "s"]
-    assert "not both" in said(*line, code=2)
+    assert "betas 0.5, 0.9; baselines" in text
 
 
 def test_status_says_why_a_run_failed_and_where_its_output_lies(said, tmp_path):
@@ -96,22 +90,22 @@ def test_retry_needs_nothing_but_the_study(said, tmp_path):
     ready.touch()
     assert "1 failed runs will be tried again" in said("retry", tmp_path / "s")
     said(*line)
-    assert [row.state for row in Plan.read(tmp_path / "s").rows()] == ["finished"]
+    assert [row.status for row in Plan.read(tmp_path / "s").rows()] == ["finished"]
 
 
 def test_the_time_left_is_that_of_the_workers_that_will_run(tmp_path):
-    plan = Plan(tmp_path / "s", [target_from(lambda beta, seed, run: 1.0, 10)], Grid(betas=(0.5, 0.9), seeds=(1,)))
+    plan = Plan(tmp_path / "s", [target_of(lambda beta, seed, run: 1.0, 10)], Grid(betas=(0.5, 0.9), seeds=(1,)))
     plan.write()
-    identity = plan.targets[0].identity(Cell(0.5, 1))
-    run = Run.start(tmp_path / "s" / "runs" / identity.folder, identity)
+    identity = plan.targets[0].with_spec(base_of(plan.targets[0]).at(0.5, 1))
+    run = RunFolder.start(tmp_path / "s" / "runs" / identity.folder, identity)
     run.log(10, val_loss=1.0)
     run.finish("finished", seconds=60.0)
     plan = Plan.read(tmp_path / "s")
-    assert plan_in_words(plan, Where(jobs=2).workers())[-1].endswith("about 30.0 s on 2 workers")
-    assert plan_in_words(plan, Where(in_process=True).workers())[-1].endswith("about 1 min 00 s on one worker")
-    assert Where().workers() == Where(jobs=len(os.sched_getaffinity(0))).workers()
+    assert plan_in_words(plan, Execution(jobs=2).workers())[-1].endswith("about 30.0 s on 2 workers")
+    assert plan_in_words(plan, Execution(in_process=True).workers())[-1].endswith("about 1 min 00 s on one worker")
+    assert Execution().workers() == Execution(jobs=len(os.sched_getaffinity(0))).workers()
 
 
-@pytest.mark.parametrize("command", ["sweep", "analyse", "report", "train", "status"])
+@pytest.mark.parametrize("command", ["sweep", "analyse", "report", "lab train", "status"])
 def test_help_has_no_type_behind_flags(command, said):
-    assert "bool" not in said(command, "--help")
+    assert "bool" not in said(*command.split(), "--help")

@@ -16,9 +16,9 @@ from chaos.clusters import cluster
 from chaos.kills import ClusterKills, Kills
 from chaos.sweeps import QUICK
 
-from oneclock.study.claims import Claim, Held, holder
-from oneclock.study.folder import Study
-from oneclock.sweep import run_sweep
+from oneclock.runs.lock import Claim, Held, holder
+from oneclock.runs.store import Study
+from oneclock.sweep import Execution, run_sweep
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +29,10 @@ def calm(tmp_path_factory):
     return chaos.table(study)
 
 
-def started(study, marked, *more, pace="0.2"):
+def started(study, marked, *more, pace="0.2", **environment):
     """A sweep under way: some run has logged."""
     process = subprocess.Popen(
-        chaos.command(study, *QUICK, *more), env=marked.environment(PACE=pace), text=True,
+        chaos.command(study, *QUICK, *more), env=marked.environment(PACE=pace, **environment), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     until(lambda: list(study.glob("runs/*/*/curve.jsonl")) or process.poll() is not None)
@@ -62,26 +62,29 @@ def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path, calm):
     assert stderr == "oneclock: stopped; the same command goes on with it\n"
     assert marked.gone(within=5)
     assert holder(tmp_path / "s") is None
-    assert "interrupted" in [row.state for row in Study.open(tmp_path / "s").rows()]
+    assert "interrupted" in [row.status for row in Study.open(tmp_path / "s").rows()]
     subprocess.run(chaos.command(tmp_path / "s", *QUICK), check=True, stdout=subprocess.DEVNULL)
     assert chaos.table(tmp_path / "s") == calm
 
 
 def test_a_second_sweep_is_refused_and_status_sees_the_first(tmp_path, calm):
     marked = chaos.Marked()
-    process = started(tmp_path / "s", marked, pace="0.5")
+    hold = tmp_path / "hold"
+    hold.touch()
+    process = started(tmp_path / "s", marked, HOLD=str(hold))
     second = subprocess.run(chaos.command(tmp_path / "s", *QUICK), capture_output=True, text=True, check=False)
     assert second.returncode == 2
     assert f"being worked on by process {process.pid}" in second.stderr
     line = [sys.executable, "-m", "oneclock", "status", tmp_path / "s"]
     told = json.loads(subprocess.run([*line, "--json"], capture_output=True, text=True, check=True).stdout)
     assert f"process {process.pid}" in told["sweep"]
-    assert "running" in [row["state"] for row in told["runs"]]
+    assert "running" in [row["status"] for row in told["runs"]]
     assert "a sweep is running" in subprocess.run(line, capture_output=True, text=True, check=True).stdout
     retry = [sys.executable, "-m", "oneclock", "retry", tmp_path / "s"]
     refused = subprocess.run(retry, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert f"being worked on by process {process.pid}" in refused.stderr
+    hold.unlink()
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
     assert chaos.table(tmp_path / "s") == calm
@@ -91,7 +94,7 @@ def test_a_second_sweep_is_refused_and_status_sees_the_first(tmp_path, calm):
 def test_a_cluster_of_two_workers_one_killed_in_the_middle(tmp_path, calm):
     ours = chaos.Marked()
     with cluster(tmp_path, PACE="0.2") as workers:
-        line = chaos.command(tmp_path / "s", *QUICK, "--scheduler", workers.address)
+        line = chaos.command(tmp_path / "s", *QUICK, "--cluster", workers.address)
         process = subprocess.Popen(line, env=ours.environment(), stdout=subprocess.DEVNULL)
         until(lambda: len(list(tmp_path.glob("s/runs/*/*/curve.jsonl"))) == 2)
         workers.kill_worker(0)
@@ -104,9 +107,9 @@ def test_a_cluster_of_two_workers_one_killed_in_the_middle(tmp_path, calm):
 
 def test_a_cluster_that_anyone_reaches_is_refused_and_one_with_tls_is_used(tmp_path):
     with pytest.raises(
-        ValueError, match=r"runs what anyone who reaches it sends: use Dask's TLS \(tls://..\), or --insec"
+        ValueError, match=r"runs what anyone who reaches it sends: use Dask's TLS \(tls://..\), or insec"
     ):
-        run_sweep(f"{chaos.TARGET}:train", 20, tmp_path / "s", scheduler="tcp://198.51.100.7:8786")
+        run_sweep(f"{chaos.TARGET}:train", 20, tmp_path / "s", where=Execution(scheduler="tcp://198.51.100.7:8786"))
     assert not (tmp_path / "s").exists()
     from distributed import LocalCluster, Security
 
@@ -116,13 +119,19 @@ def test_a_cluster_that_anyone_reaches_is_refused_and_one_with_tls_is_used(tmp_p
     ) as workers:  # fmt: skip
         assert workers.scheduler_address.startswith("tls://")
         study = run_sweep(
-            f"{chaos.TARGET}:train", 20, tmp_path / "s", scheduler=workers, betas=[0.9], seeds=[1], quiet=True
+            f"{chaos.TARGET}:train",
+            20,
+            tmp_path / "s",
+            where=Execution(scheduler=workers),
+            betas=[0.9],
+            seeds=[1],
+            quiet=True,
         )
-    assert [row.state for row in study.rows()] == ["finished"]
+    assert [row.status for row in study.rows()] == ["finished"]
 
 
 def test_a_claim_is_one_process_and_a_dead_ones_is_taken_over(tmp_path):
-    code = "import sys, time; from pathlib import Path; from oneclock.study.claims import Claim; "
+    code = "import sys, time; from pathlib import Path; from oneclock.runs.lock import Claim; "
     code += "Claim.take(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     other = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True)
     assert other.stdout.readline() == "held\n"
@@ -154,7 +163,7 @@ def test_a_claim_of_another_host_counts_until_it_is_old(tmp_path):
 
 def test_a_claim_is_whole_or_not_there_whenever_its_maker_is_killed(tmp_path):
     """Killed at each call on the way: the next one is not kept waiting, and nothing is left behind."""
-    code = "import os, sys; from pathlib import Path; import oneclock.study.claims as claims\n"
+    code = "import os, sys; from pathlib import Path; import oneclock.runs.lock as claims\n"
     code += "def deadly(*_, **__): os.kill(os.getpid(), 9)\n"
     code += "owner, name = (os, sys.argv[2]) if hasattr(os, sys.argv[2]) else (Path, sys.argv[2])\n"
     code += "setattr(owner, name, deadly); claims.Claim.take(Path(sys.argv[1]))"
@@ -183,7 +192,7 @@ def test_of_many_that_claim_at_once_one_gets_it(tmp_path, stale):
     if stale:
         (tmp_path / "claim-3.json").write_text(json.dumps({"host": "gone", "pid": 1, "born": "0"}))
         os.utime(tmp_path / "claim-3.json", (0, 0))
-    code = "import sys; from pathlib import Path; from oneclock.study.claims import Claim, Held\n"
+    code = "import sys; from pathlib import Path; from oneclock.runs.lock import Claim, Held\n"
     code += "print('ready', flush=True); input()\n"
     code += "try: claim = Claim.take(Path(sys.argv[1])); print('held', flush=True); input()\n"
     code += "except Held: print('refused', flush=True); input()"
@@ -209,13 +218,20 @@ def test_a_lambda_and_a_study_of_two_targets(tmp_path):
         run.log(10, val_loss=5.0 if isinstance(beta, tuple) else 2 - beta)
 
     study = run_sweep(
-        [one, two], 10, tmp_path / "s", betas=[0.5, 0.9, 0.99], seeds=[1, 2], arms=[(0.9, 0.999)], jobs=1, quiet=True
+        [one, two],
+        10,
+        tmp_path / "s",
+        betas=[0.5, 0.9, 0.99],
+        seeds=[1, 2],
+        baselines=[(0.9, 0.999)],
+        where=Execution(jobs=1),
+        quiet=True,
     )
     names = study.experiments
     assert [study.choice(name) for name in names] == [0.9, 0.99]
     table = study.table()
     assert len(table) == 2 * (3 + 3 + 2)
-    assert set(table["state"]) == {"finished"}
+    assert set(table["status"]) == {"finished"}
     assert (table[table["beta"] == (0.9, 0.999)]["seed"].tolist()) == [1, 2, 1, 2]
 
 
@@ -234,7 +250,7 @@ def test_a_command_and_its_csv(tmp_path):
     swept = subprocess.run([*line, "--seeds", "1", "--jobs", "1"], capture_output=True, text=True, check=False)
     assert swept.returncode == 1, swept.stderr
     rows = {row.beta: row for row in Study.open(tmp_path / "s").rows()}
-    assert [row.state for row in rows.values()] == ["failed", "failed", "finished", "finished"]
+    assert [row.status for row in rows.values()] == ["failed", "failed", "finished", "finished"]
     assert "exit code 1" in rows[0.1].reason
     assert "left no curve" in rows[0.3].reason
     assert rows[0.9].best_loss == 3 - 0.9
@@ -243,11 +259,11 @@ def test_a_command_and_its_csv(tmp_path):
 
 def test_an_experiment_of_the_project_by_name(tmp_path):
     pytest.importorskip("sklearn")
-    settings = ["--budget", "4", "--set", "evaluation.every=2", "--betas", "0.5,0.9", "--arms", "0.9/0.999"]
+    settings = ["--budget", "4", "--set", "evaluation.every=2", "--betas", "0.5,0.9", "--baselines", "0.9/0.999"]
     line = [sys.executable, "-m", "oneclock", "sweep", "resnet-digits", *settings, "--seeds", "1", "--in-process"]
     subprocess.run([*line, "--out", tmp_path / "s"], check=True, stdout=subprocess.DEVNULL)
     rows = Study.open(tmp_path / "s").rows()
-    assert [(row.beta, row.state, row.step) for row in rows] == [
+    assert [(row.beta, row.status, row.steps) for row in rows] == [
         (beta, "finished", 4) for beta in (0.5, 0.9, (0.9, 0.999))
     ]
     assert len({row.best_loss for row in rows}) == 3
@@ -266,12 +282,12 @@ def test_a_dry_run_says_the_plan_and_leaves_nothing(tmp_path):
         (["nowhere.py:train", "--budget", "5"], "nowhere.py does not exist"),
         ([f"{chaos.TARGET}:nothing", "--budget", "5"], "defines no 'nothing'"),
         ([f"{chaos.TARGET}:train"], "budget"),
-        ([], "give one target"),
-        (["--extend"], "holds no study to extend"),
-        ([f"{chaos.TARGET}:train", "--budget", "2.5"], "a whole number of steps, at least one, got 2.5"),
-        ([f"{chaos.TARGET}:train", "--budget", "5", "--rates", "1"], "use --protocol grid or adaptive"),
+        ([], "name what to sweep"),
+        (["--extend"], "name what to sweep"),
+        ([f"{chaos.TARGET}:train", "--budget", "2.5"], "a whole number of steps, such as 20_000, got 2.5"),
+        ([f"{chaos.TARGET}:train", "--budget", "5", "--learning-rates", "1"], "the protocol grid or adaptive has"),
         (
-            [f"{chaos.TARGET}:train", "--budget", "5", "--rates", "1", "--protocol", "grid", "--dry-run"],
+            [f"{chaos.TARGET}:train", "--budget", "5", "--learning-rates", "1", "--protocol", "grid", "--dry-run"],
             "argument 'lr'",
         ),
         (["--command", "python x.py", "--budget", "5"], "where beta goes"),

@@ -4,18 +4,20 @@ import sys
 
 import pytest
 
-from oneclock.study.claims import Claim
-from oneclock.study.folder import Row
-from oneclock.study.records import Result
-from oneclock.sweep import Adaptive, Grid, Plan, Where
-from oneclock.sweep.driver import Driver
-from oneclock.sweep.functions import Function
-from oneclock.sweep.job import Ended
-from oneclock.sweep.live import Display
-from oneclock.sweep.progress import Pace, time_left
-from oneclock.sweep.stop import Stop
+from oneclock.runs.key import RunKey
+from oneclock.runs.lock import Claim
+from oneclock.runs.record import RunRecord
+from oneclock.sweep import Adaptive, Execution, Grid, Plan
+from oneclock.sweep.exec.job import Ended
+from oneclock.sweep.exec.scheduler import Driver, Stop
+from oneclock.sweep.targets import Function
+from oneclock.sweep.view import Display, Pace, time_left
 
 FILES = {"access", "listdir", "lstat", "mkdir", "open", "scandir", "stat", "utime"}
+
+
+def ended_in(job, seconds):
+    return Ended(job.path, RunRecord(job.key, "finished", 10, 1.0, 10, seconds=seconds))
 
 
 class Instant:
@@ -32,7 +34,7 @@ class Instant:
     def ended(self, timeout):
         self.seen.append(self.looks)
         self.looks = 0
-        return [Ended(self.jobs.pop(0).path, Result("finished", 1.0, 10, 10, 2.0))]
+        return [ended_in(self.jobs.pop(0), 2.0)]
 
     def count(self, frame, event, function):
         """Called for every call of a C function: was it one that looks at a file?"""
@@ -47,7 +49,7 @@ def looks_per_run(folder, runs):
     plan.write()
     engine = Instant()
     with Claim.take(folder) as claim, Stop(lambda: None, lambda: None) as stop:
-        driver = Driver(plan, Where(), claim, engine, ())
+        driver = Driver(plan, Execution(), claim, engine, ())
         with Display(driver.progress, engine) as display:
             sys.setprofile(engine.count)
             try:
@@ -67,12 +69,12 @@ def test_one_more_run_costs_as_many_looks_at_files_after_ten_as_after_three_hund
 
 
 def test_time_left_counts_the_workers_that_really_run():
-    done = [Row("a", 0.9, seed, "finished", 100, 100, seconds=60.0) for seed in (1, 2)]
+    done = [RunRecord(RunKey("a", 0.9, seed, 100), "finished", 100, seconds=60.0) for seed in (1, 2)]
     assert Pace({"a": 100}, done).left({"a": 3}, workers=2) == 90
-    running = Row("a", 0.5, 1, "running", 50, 100)
+    running = RunRecord(RunKey("a", 0.5, 1, 100), "running", 50)
     assert time_left([*done, running], {"a": 1}, workers=1) == pytest.approx(30)
     assert Pace({"a": 100}).left({"a": 3}, workers=2) is None
-    failed = Row("a", 0.9, 1, "failed", 5, 100, seconds=9.0)
+    failed = RunRecord(RunKey("a", 0.9, 1, 100), "failed", 5, seconds=9.0)
     assert Pace({"a": 100}, [failed]).left({"a": 1}, workers=1) is None
 
 
@@ -80,9 +82,9 @@ def test_the_last_run_is_not_shared_by_workers_that_have_nothing_to_do(tmp_path)
     plan = Plan(tmp_path, [Function("x", 10, "sweep_target.py:train")], Grid(betas=(0.5, 0.9), seeds=(1,)))
     with Claim.take(tmp_path) as claim:
         engine = Instant()
-        driver = Driver(plan, Where(), claim, engine, ())
+        driver = Driver(plan, Execution(), claim, engine, ())
         driver.submit()
-        driver.progress.end(engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
+        driver.progress.end(engine.jobs[0].path, ended_in(engine.jobs[0], 8.0).result)
     assert driver.progress.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"
 
 
@@ -90,7 +92,7 @@ def test_time_left_is_that_of_all_workers_though_a_run_has_just_ended(tmp_path):
     plan = Plan(tmp_path, [Function("x", 20_000, "sweep_target.py:train")], Adaptive())
     with Claim.take(tmp_path) as claim:
         engine = Instant()
-        driver = Driver(plan, Where(), claim, engine, ())
+        driver = Driver(plan, Execution(), claim, engine, ())
         driver.submit()
-        driver.progress.end(engine.jobs[0].path, Result("finished", 1.0, 10, 10, 8.0))
+        driver.progress.end(engine.jobs[0].path, ended_in(engine.jobs[0], 8.0).result)
     assert driver.progress.summary(workers=4) == "1 of at most 10 runs, about 18.0 s left"

@@ -11,10 +11,11 @@ import chaos
 import pytest
 from chaos import until
 
-from oneclock.study.folder import Study
-from oneclock.sweep import Grid, Plan
-from oneclock.sweep.targets import target_from
-from oneclock.sweep.work import work
+from oneclock.lab import experiment_target
+from oneclock.runs.store import Study
+from oneclock.sweep import Command, Grid, Plan
+from oneclock.sweep.api import target_of
+from oneclock.sweep.exec.worker import work
 
 pytest.importorskip("torch")
 
@@ -121,7 +122,9 @@ def train(beta, seed, run):
 @pytest.mark.slow
 def test_one_of_two_processes_of_a_function_dies_and_the_run_is_resumed(tmp_path):
     (tmp_path / "train.py").write_text(FUNCTION)
-    killed_and_left_alone_end_alike(tmp_path, "oneclock.sweep.rank", f"{tmp_path}/train.py:train", "--budget", "12")
+    killed_and_left_alone_end_alike(
+        tmp_path, "oneclock.sweep.exec.processes", f"{tmp_path}/train.py:train", "--budget", "12"
+    )
     (row,) = Study.open(tmp_path / "calm").rows()
     assert row.best_loss == pytest.approx(1 / (0.9 * 3 * 78), rel=1e-6)  # both took part, and the first one logged
 
@@ -129,13 +132,13 @@ def test_one_of_two_processes_of_a_function_dies_and_the_run_is_resumed(tmp_path
 def test_each_process_calls_a_function_and_the_first_one_records(tmp_path):
     """Where it diverges, the others end with it, whatever they wait for."""
     (tmp_path / "apart.py").write_text(APART)
-    two = target_from(f"{tmp_path}/apart.py:train", 2, processes=2)
+    two = target_of(f"{tmp_path}/apart.py:train", 2, processes=2)
     Plan(tmp_path / "s", [two], Grid(betas=(0.5, 0.9), seeds=(1,))).write()
     assert Plan.read(tmp_path / "s").targets == [two]
     assert work(tmp_path / "s", quiet=True) is None
     rows = {row.beta: row for row in Study.open(tmp_path / "s").rows()}
-    assert (rows[0.5].state, rows[0.5].best_loss, rows[0.5].step) == ("finished", 0.5, 2)
-    assert (rows[0.9].state, rows[0.9].reason) == ("diverged", "val_loss was nan at step 2")
+    assert (rows[0.5].status, rows[0.5].best_loss, rows[0.5].steps) == ("finished", 0.5, 2)
+    assert (rows[0.9].status, rows[0.9].reason) == ("diverged", "val_loss was nan at step 2")
     for beta in (0.5, 0.9):
         files = tmp_path / f"s/runs/apart.train/beta-{beta}-seed-1/files"
         assert {path.name: path.read_text() for path in files.iterdir()} == {"rank-0": "2", "rank-1": "2"}
@@ -148,7 +151,7 @@ def test_two_processes_of_an_experiment_are_ended_and_one_is_killed_and_the_loss
     pytest.importorskip("sklearn")
     struck, calm, marked = tmp_path / "struck", tmp_path / "calm", chaos.Marked()
     for study in (struck, calm):
-        twin = target_from("resnet-digits", 40, settings=("evaluation.every=4",), processes=2)
+        twin = experiment_target("resnet-digits", 40, ("evaluation.every=4",), processes=2)
         Plan(study, [twin], Grid(betas=(0.9,), seeds=(1,))).write()
 
     def worker():
@@ -166,7 +169,7 @@ def test_two_processes_of_an_experiment_are_ended_and_one_is_killed_and_the_loss
     assert int(saved.name.split("-")[1]) >= 8
     second, before = worker(), evaluations()
     until(lambda: evaluations() > before, within=240)
-    os.kill(ranks(marked, "oneclock.sweep.rank")[-1], signal.SIGKILL)
+    os.kill(ranks(marked, "oneclock.sweep.exec.processes")[-1], signal.SIGKILL)
     _, stderr = second.communicate(timeout=400)
     assert second.returncode == 0, stderr
     assert marked.gone(within=10)
@@ -176,14 +179,14 @@ def test_two_processes_of_an_experiment_are_ended_and_one_is_killed_and_the_loss
 
 def test_processes_are_part_of_the_study_and_what_cannot_have_them_is_refused(tmp_path):
     command = "python train.py {beta} {seed}"
-    two = target_from(None, 10, command, processes=2)
+    two = Command(command, 10, processes=2)
     Plan(tmp_path / "s", [two], Grid(betas=(0.9,), seeds=(1,))).write()
     assert Plan.read(tmp_path / "s").targets == [two]
-    with pytest.raises(ValueError, match="processes: 2 -> null"):
-        Plan(tmp_path / "s", [target_from(None, 10, command)], Grid(betas=(0.9,), seeds=(1,))).check()
+    with pytest.raises(ValueError, match="processes of command is 2 there"):
+        Plan(tmp_path / "s", [Command(command, 10)], Grid(betas=(0.9,), seeds=(1,))).check()
     with pytest.raises(ValueError, match=r"runs in one process: name it \(file.py:train\)"):
-        target_from(lambda beta, seed, run: 1.0, 10, processes=2)
+        target_of(lambda beta, seed, run: 1.0, 10, processes=2)
     with pytest.raises(ValueError, match="begins with python"):
-        target_from(None, 10, "cd there; python train.py {beta}", processes=2)
+        Command("cd there; python train.py {beta}", 10, processes=2)
     with pytest.raises(ValueError, match="at least 1"):
-        target_from(None, 10, command, processes=0)
+        Command(command, 10, processes=0)

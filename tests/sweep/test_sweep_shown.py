@@ -6,33 +6,33 @@ import pytest
 
 from oneclock import open_study
 from oneclock.cli import main
-from oneclock.study.folder import Row
-from oneclock.study.identity import Identity
-from oneclock.study.records import Run
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.protocols import Paper
+from oneclock.runs.record import RunRecord
 from oneclock.sweep import Plan
-from oneclock.sweep.live import table
-from oneclock.sweep.protocol import Paper
-from oneclock.sweep.targets import target_from
+from oneclock.sweep.api import target_of
+from oneclock.sweep.view import table
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e"
 
 
 def write_study(name=f"x{ESCAPES}"):
     """Three runs of a function in ./study, one of them failed."""
-    target = target_from(lambda beta, seed, run: None, 100, name=name)
+    target = target_of(lambda beta, seed, run: None, 100, name=name)
     Plan("study", [target], Paper(betas=(0.5, 0.9, 0.99), seeds=(1,))).write()
     for beta, status in ((0.5, "finished"), (0.9, "finished"), (0.99, "failed")):
-        identity = Identity(target.name, beta, 1, 100)
-        run = Run.start(Path("study") / "runs" / identity.folder, identity)
+        identity = RunKey(target.name, beta, 1, 100)
+        run = RunFolder.start(Path("study") / "runs" / identity.folder, identity)
         run.log(100, val_loss=1 + beta)
         run.finish(status, seconds=1.0, reason=ESCAPES if status == "failed" else None)
 
 
 def test_the_table_of_runs_has_a_rate_only_where_rates_were_swept():
-    runs = [Row("mine", 0.9, 1, "finished", 10, 10, rate=rate) for rate in (1e-3, None)]
+    runs = [RunRecord(RunKey("mine", 0.9, 1, 10, lr), "finished", 10) for lr in (1e-3, None)]
     heads = [[column.header for column in table(rows).columns] for rows in (runs, runs[1:])]
-    assert heads[0][:4] == ["run", "beta", "rate", "seed"]
-    assert heads[1] == [head for head in heads[0] if head != "rate"]
+    assert heads[0][:4] == ["run", "beta", "lr", "seed"]
+    assert heads[1] == [head for head in heads[0] if head != "lr"]
     assert [*table(runs).columns[2].cells] == ["0.001", ""]
 
 

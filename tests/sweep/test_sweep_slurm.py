@@ -11,8 +11,8 @@ import chaos
 import pytest
 from chaos import slurm_machine, until
 
-from oneclock.study.folder import Study
-from oneclock.sweep import slurm
+from oneclock.runs.store import Study
+from oneclock.sweep.exec import slurm
 
 BETAS = ["--betas", "0.5,0.9", "--seeds", "1,2", "--protocol", "grid"]
 

@@ -9,9 +9,9 @@ from chaos.clusters import cluster
 from chaos.processes import send
 from chaos.sweeps import one_line
 
-from oneclock.study.folder import Study
-from oneclock.sweep import run_sweep
-from oneclock.sweep.process import DIED
+from oneclock.runs.store import Study
+from oneclock.sweep import Execution, run_sweep
+from oneclock.sweep.exec.supervise import DIED
 
 ASKED = ["--betas", "0.5,0.9", "--seeds", "1", "--protocol", "grid", "--no-report"]
 THREE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2"}
@@ -22,7 +22,9 @@ def calm(tmp_path_factory):
     """The table of a sweep that nobody disturbed."""
     folder = tmp_path_factory.mktemp("calm") / "s"
     target = f"{chaos.TARGET}:train"
-    run_sweep(target, 200, folder, protocol="grid", betas=[0.5, 0.9], seeds=[1], in_process=True, quiet=True)
+    run_sweep(
+        target, 200, folder, protocol="grid", betas=[0.5, 0.9], seeds=[1], where=Execution(in_process=True), quiet=True
+    )
     return chaos.table(folder)
 
 
@@ -57,7 +59,7 @@ def test_here_it_is_one_line_and_the_runs_are_tried_again(tmp_path, calm, hold):
     assert (code, one_line(code, err)) == (1, True), err
     assert f"2 runs failed; `oneclock status {study}` says why, `oneclock retry` tries them again\n" in out
     rows = Study.open(study).rows()
-    assert [row.state for row in rows] == ["failed", "failed"]
+    assert [row.status for row in rows] == ["failed", "failed"]
     assert all(DIED in row.reason and row.reason.endswith("(tried 3 times)") for row in rows)
     assert marked.gone()
     hold.unlink()
@@ -69,7 +71,7 @@ def test_on_a_cluster_too(tmp_path, calm, hold):
     """Three workers die, each while it starts the first run that it was given."""
     study, ours = tmp_path / "s", chaos.Marked()
     with cluster(tmp_path, HOLD=str(hold), **THREE) as workers:
-        line = chaos.command(study, *ASKED, "--scheduler", workers.address)
+        line = chaos.command(study, *ASKED, "--cluster", workers.address)
 
         def strike():
             for number in range(2) if workers.marked.of("server", "run") else ():

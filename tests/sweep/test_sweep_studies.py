@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from oneclock.experiments import EXPERIMENTS, FASHION, LAPTOP, SERIES, check
-from oneclock.experiments.laptop import EVALUATIONS, FEWER_EVALUATIONS
-from oneclock.sweep.studies import ARMS, QUICK, costs, fashion_study, laptop_study, series_study
+from oneclock.lab.experiments import EXPERIMENTS, FASHION, LAPTOP, SERIES, check
+from oneclock.lab.experiments.laptop import EVALUATIONS, FEWER_EVALUATIONS
+from oneclock.lab.study_plans import BASELINES, QUICK, costs, fashion_study, laptop_study, series_study
 
 PAIRS = list(zip(EXPERIMENTS.values(), LAPTOP.values(), strict=True))
 
@@ -41,7 +41,7 @@ def test_horizons_spread_over_an_order_of_magnitude():
 def test_the_study_is_the_papers_protocol_with_two_arms(tmp_path):
     study = laptop_study(tmp_path / "study")
     steps = [study.step(target) for target in study.targets]
-    assert [step.at_most for step in steps] == [13 + 5 * 2 + len(ARMS) * 3] * 11
+    assert [step.at_most for step in steps] == [13 + 5 * 2 + len(BASELINES) * 3] * 11
     quick = laptop_study(tmp_path / "quick", quick=True)
     assert [target.budget for target in quick.targets] == [twin.budget // QUICK for twin in LAPTOP.values()]
 
@@ -77,16 +77,16 @@ def test_its_cost_is_estimated_from_a_few_real_steps(tmp_path):
 ALL_AT_ONCE = """
 import importlib, sys, tempfile
 from pathlib import Path
-from oneclock.experiments import LAPTOP
-from oneclock.sweep.protocol import Cell
-from oneclock.sweep.named import Named
+from oneclock.lab.experiments import LAPTOP
+from oneclock.runs.key import RunKey
+from oneclock.lab.sweep_target import ExperimentTarget
 names = ["gpt2-bible", "llama-bible", "t5-bible", "vit-digits", "swin-mnist"]
-for module in dict.fromkeys(module for name in names for module in Named(name, 1).modules()):
+for module in dict.fromkeys(module for name in names for module in ExperimentTarget(name, 1).modules()):
     importlib.import_module(module)
 before = {*sys.modules}
 for name in names:
     with tempfile.TemporaryDirectory() as folder:
-        Named(name, 1, ("evaluation.every=1",)).execute(Path(folder) / "run", Cell(0.9, 1))
+        ExperimentTarget(name, 1, ("evaluation.every=1",)).execute(Path(folder) / "run", RunKey(name, 0.9, 1, 1))
 print(*({*sys.modules} - before))
 """
 
@@ -103,6 +103,6 @@ def test_what_runs_import_is_imported_before_they_are_forked_on_the_first_day_to
 
 
 def test_an_unknown_study_is_named():
-    done = subprocess.run([sys.executable, "-m", "oneclock", "study", "desk"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "oneclock", "lab", "study", "desk"], capture_output=True, text=True)
     known = "laptop, series, fashion, joint, short, brief"
     assert (done.returncode, done.stderr) == (2, f"oneclock: there is no study 'desk'; there are: {known}\n")

@@ -16,25 +16,26 @@ import chaos
 import pytest
 from chaos import until
 
-from oneclock.study import claims
-from oneclock.study.folder import Study
-from oneclock.study.identity import Identity
-from oneclock.study.records import Run
-from oneclock.study.sharing import join, leave, take_alone, workers
-from oneclock.sweep import Grid, Paper, Plan, Where
-from oneclock.sweep.cells import Cell
-from oneclock.sweep.job import Ended, Job
-from oneclock.sweep.supervise import give_up
-from oneclock.sweep.targets import target_from
-from oneclock.sweep.work import Shift, Worker, shared_plan, work
-from oneclock.training import checkpoint
+from oneclock.lab import experiment_target
+from oneclock.lab.training import checkpoint
+from oneclock.runs import lock as claims
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.sharing import join, leave, take_alone, workers
+from oneclock.runs.store import Study
+from oneclock.sweep import Command, Execution, Grid, Paper, Plan
+from oneclock.sweep.api import target_of
+from oneclock.sweep.exec.job import Ended, Job
+from oneclock.sweep.exec.supervise import give_up
+from oneclock.sweep.exec.worker import Shift, Worker, shared_plan, work
+from oneclock.sweep.plan import base_of
 
 SMALL = {"betas": (0.5, 0.9, 0.99), "seeds": (1, 2)}
 
 
 def planned(folder, protocol=None, budget=200, target=f"{chaos.TARGET}:train"):
     """A study that is asked for, and that nobody works on yet."""
-    Plan(folder, [target_from(target, budget)], protocol or Grid(**SMALL)).write()
+    Plan(folder, [target_of(target, budget)], protocol or Grid(**SMALL)).write()
     return folder
 
 
@@ -58,7 +59,7 @@ def calm(tmp_path_factory):
 
 def test_workers_that_come_and_go_together_leave_each_other_alone(tmp_path):
     line = (
-        "import sys; from pathlib import Path; from oneclock.study.sharing import join, leave\n"
+        "import sys; from pathlib import Path; from oneclock.runs.sharing import join, leave\n"
         "for _ in range(100):\n    claim = join(Path(sys.argv[1]))\n    assert not claim.lost\n    leave(claim)\n"
     )
     four = [subprocess.Popen([sys.executable, "-c", line, tmp_path], stderr=subprocess.PIPE) for _ in range(4)]
@@ -89,7 +90,7 @@ def test_a_sweep_that_only_looked_in_refuses_no_worker(tmp_path):
 def test_of_two_plans_that_were_checked_at_once_the_second_is_refused(tmp_path):
     study = planned(tmp_path / "s")
     one, two = (
-        Plan(study, [target_from(f"{chaos.TARGET}:train", 200)], Grid((*SMALL["betas"], beta), (1, 2)), extend=True)
+        Plan(study, [target_of(f"{chaos.TARGET}:train", 200)], Grid((*SMALL["betas"], beta), (1, 2)), extend=True)
         for beta in (0.6, 0.7)
     )
     one.check()
@@ -100,9 +101,10 @@ def test_of_two_plans_that_were_checked_at_once_the_second_is_refused(tmp_path):
 
 
 def test_a_run_that_another_worker_has_taken_is_not_given_up(tmp_path):
-    target, cell = target_from(f"{chaos.TARGET}:train", 200), Cell(0.9, 1)
+    target = target_of(f"{chaos.TARGET}:train", 200)
+    key = base_of(target).at(0.9, 1)
     path = tmp_path / "run"
-    job = Job(str(path), target, cell, "", "", (), (), waits=False)
+    job = Job(str(path), target, key, "", "", (), (), waits=False)
     with chaos.held_elsewhere(path):
         assert give_up(job, "its machine is broken") == Ended(str(path))
     assert give_up(job, "its machine is broken").result.status == "failed"
@@ -111,17 +113,18 @@ def test_a_run_that_another_worker_has_taken_is_not_given_up(tmp_path):
 def test_a_worker_knows_the_runs_of_others_before_it_calls_its_first_one_silent(tmp_path):
     (tmp_path / "mine.py").write_text("def train(beta, seed, run):\n    return None if beta == 0.5 else beta\n")
     study = tmp_path / "s"
-    Plan(study, [target_from(f"{tmp_path}/mine.py:train", 10)], Grid((0.5, 0.9), (1,))).write()
-    engine = Where(jobs=1).engine()
+    Plan(study, [target_of(f"{tmp_path}/mine.py:train", 10)], Grid((0.5, 0.9), (1,))).write()
+    engine = Execution(jobs=1).engine()
     with join(study) as claim:
         plan = shared_plan(study)
-        late = Worker(plan, Where(), claim, engine, (), shift=Shift(), started=time.monotonic())
+        late = Worker(plan, Execution(), claim, engine, (), shift=Shift(), started=time.monotonic())
         other = shared_plan(study)
         (target,) = other.targets
-        target.execute(other.place(target, Cell(0.9, 1)), Cell(0.9, 1))
-        silent = target.execute(other.place(target, Cell(0.5, 1)), Cell(0.5, 1))
-        plan.remember(target, Cell(0.5, 1), silent)
-        late.refuse_silence(target, plan.row(target, Cell(0.5, 1)))
+        good, silent_key = base_of(target).at(0.9, 1), base_of(target).at(0.5, 1)
+        target.execute(other.place(target, good), good)
+        silent = target.execute(other.place(target, silent_key), silent_key)
+        plan.remember(target, silent_key, silent)
+        late.stop_if_hopeless(target, plan.row(target, silent_key))
     engine.close()
 
 
@@ -129,18 +132,18 @@ def test_runs_are_counted_once_from_wherever_the_study_is_named(tmp_path, monkey
     planned(tmp_path / "s")
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    assert work("../s", Where(jobs=2)) is None
+    assert work("../s", Execution(jobs=2)) is None
     assert "[6 of at most 6 runs]" in capsys.readouterr().out
 
 
 def test_a_run_that_ends_while_a_table_is_made_is_not_called_interrupted(tmp_path):
-    identity = Identity("digits", beta=0.9, seed=1, budget=30)
-    run = Run.start(tmp_path / "runs" / identity.folder, identity)
+    identity = RunKey("digits", beta=0.9, seed=1, budget=30)
+    run = RunFolder.start(tmp_path / "runs" / identity.folder, identity)
     study = Study(tmp_path)
     assert not study.ended
     run.log(30, val_loss=1.0)
     run.finish("finished", seconds=1.0)
-    assert [row.state for row in study.rows()] == ["finished"]
+    assert [row.status for row in study.rows()] == ["finished"]
 
 
 def test_two_workers_share_a_study_and_its_second_stage(tmp_path):
@@ -185,7 +188,7 @@ def test_an_experiment_saves_where_it_is_when_its_worker_is_asked_to_end(tmp_pat
     pytest.importorskip("sklearn")
     settings = ("evaluation.every=5",)
     for name in ("s", "alone"):
-        target = target_from("resnet-digits", 60, settings=settings)
+        target = experiment_target("resnet-digits", 60, settings)
         Plan(tmp_path / name, [target], Grid(betas=(0.9,), seeds=(1,))).write()
     study, marked = tmp_path / "s", chaos.Marked()
     one = worker(study, marked)
@@ -196,7 +199,7 @@ def test_an_experiment_saves_where_it_is_when_its_worker_is_asked_to_end(tmp_pat
     assert int(saved.name.split("-")[1]) >= 10
     assert list(study.glob("runs/*/*/claim-*")) == []
     for name in ("s", "alone"):
-        assert work(tmp_path / name, Where(in_process=True), quiet=True) is None
+        assert work(tmp_path / name, Execution(in_process=True), quiet=True) is None
     assert chaos.table(study) == chaos.table(tmp_path / "alone")
 
 
@@ -210,7 +213,7 @@ def test_a_command_that_ends_well_because_it_was_asked_to_is_not_finished(tmp_pa
         "log.write_text('step,val_loss\\n10,1.5\\n20,1.25\\n')\n"
     )
     command = f"{sys.executable} {script} {{folder}} {{beta}} {{seed}}"
-    Plan(tmp_path / "s", [target_from(None, 20, command)], Grid(betas=(0.9,), seeds=(1,))).write()
+    Plan(tmp_path / "s", [Command(command, 20)], Grid(betas=(0.9,), seeds=(1,))).write()
     marked, files = chaos.Marked(), tmp_path / "s/runs/command/beta-0.9-seed-1/files"
     one = worker(tmp_path / "s", marked)
     until((files / "log.csv").exists)
@@ -228,7 +231,7 @@ def test_a_worker_leaves_in_time_and_starts_no_run_that_could_save_nothing(tmp_p
     plan = Plan.read(study)
     (target,) = plan.targets
     first = plan.step(target).runs[0]
-    run = Run.start(plan.place(target, first), target.identity(first))
+    run = RunFolder.start(plan.place(target, first), target.with_spec(first))
     for step in (100, 200):
         run.log(step, val_loss=1.0)
     run.finish("finished", seconds=2000.0)
@@ -266,12 +269,12 @@ def test_a_record_that_is_torn_is_set_aside_by_whoever_meets_it(tmp_path, calm):
     (study / "runs/sweep_target.train/beta-0.5-seed-1/run.json").unlink()
     assert work(study, quiet=True) is None
     assert chaos.table(study) == calm
-    assert len(list((study / "torn").glob("*/*"))) == 2
+    assert len(list((study / "damaged").glob("*/*"))) == 2
 
 
 def test_a_writer_that_has_lost_its_claim_writes_nothing(tmp_path, monkeypatch):
     folder = tmp_path / "run"
-    run = Run.start(folder, Identity("a", 0.9, 1, 10))
+    run = RunFolder.start(folder, RunKey("a", 0.9, 1, 10))
     with claims.Claim.take(folder) as claim, claims.under(claim):
         run.log(1, val_loss=1.0)
         checkpoint.save(folder, 1, {})

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Annotated, Any
 
 import typer
 
-from oneclock.cli import (
-    advise,
-    analyse,
-    beta,
-    data,
-    experiments,
-    export,
-    pack,
-    paper,
-    report,
-    retry,
-    status,
-    study,
-    sweep,
-    train,
-    work,
-)
+from oneclock.cli import advise, analyse, beta, evidence, export, lab, pack, report, retry, schema, status, sweep, work
+from oneclock.cli.docstrings import docstring
 from oneclock.plain_text import printable
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -35,22 +21,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=_SETTINGS,
 )
-app.command("beta")(beta.command)
-app.command("advise")(advise.command)
-app.command("experiments")(experiments.command)
-app.add_typer(data.app, name="data")
-app.command("train")(train.command)
-app.command("study")(study.command)
-app.command("sweep")(sweep.command)
-app.command("work")(work.command)
-app.command("status")(status.command)
-app.command("retry")(retry.command)
-app.command("analyse")(analyse.command)
-app.command("paper")(paper.command)
-app.command("report")(report.command)
-app.command("pack")(pack.pack)
-app.command("unpack")(pack.unpack)
-app.command("export")(export.command)
+
+_PANELS: dict[str, dict[str, Any]] = {
+    "Choose beta": {"beta": beta.command, "evidence": evidence.command, "advise": advise.command},
+    "Sweep over beta": {
+        "sweep": sweep.command,
+        "status": status.command,
+        "retry": retry.command,
+        "work": work.command,
+    },
+    "Results of a sweep": {
+        "analyse": analyse.command,
+        "report": report.command,
+        "export": export.command,
+        "pack": pack.pack,
+        "unpack": pack.unpack,
+    },
+}
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
+app.command("schema", rich_help_panel="For scripts")(schema.command)
+app.add_typer(lab.app(_SETTINGS), name="lab", rich_help_panel="Reproduce the paper")
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
 _UsageProblem: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -78,26 +70,37 @@ def _options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Bad input is one line on stderr and exit code 2; ONECLOCK_DEBUG=1 shows the traceback."""
     try:
-        code = _command()(arguments, prog_name="oneclock", standalone_mode=False)
+        code = _command_line()(arguments, prog_name="oneclock", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         code = _complain("interrupted", 130)
     except (_UsageProblem, ValueError, OSError, ImportError) as error:
         if os.environ.get("ONECLOCK_DEBUG"):
             raise
-        message = getattr(error, "format_message", error.__str__)()
+        message = _about_negative(arguments, error) or getattr(error, "format_message", error.__str__)()
         if getattr(error, "name", None) == "torch":
             message = "this needs torch: pip install 'oneclock[torch]'"
         code = _complain(" ".join(message.split()), 2)
     sys.exit(code)
 
 
-def _command() -> Any:
+def _about_negative(arguments: list[str] | None, error: Exception) -> str | None:
+    """What to say where a negative number was typed, which looks like an option; None for other problems."""
+    if type(error).__name__ != "NoSuchOption":
+        return None
+    typed = sys.argv[1:] if arguments is None else arguments
+    negative = next((word for word in typed if re.fullmatch(r"-[\d.][\w.,]*", word)), None)
+    return None if negative is None else f"{negative} is a negative number; give a number above 0"
+
+
+def _command_line() -> Any:
     """The command line, its flags without the `<bool>` that newer versions of Typer put behind them."""
     whole = typer.main.get_command(app)
     left: list[Any] = [whole]
     while left:
         one = left.pop()
         left += getattr(one, "commands", {}).values()
+        if one.help is None and one.callback is not None:
+            one.help = docstring(one.callback)
         for parameter in one.get_params(typer.Context(one, **_SETTINGS)):  # with --help, which it adds
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""

@@ -1,4 +1,4 @@
-"""`oneclock advise`: what horizon a logged run really had, and which beta next time."""
+"""`oneclock advise`: how long a logged run was useful, and which beta next time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oneclock.cli.numbers import count
 from oneclock.guards import COPY, copied
 
 if TYPE_CHECKING:
-    from oneclock.advice import Advice
+    from oneclock.advise import Advice
     from oneclock.logs import Log
 
 
@@ -25,9 +25,7 @@ def command(
             metavar="LOG...", help="Log files or folders, or - for standard input; several are seeds of one experiment."
         ),
     ],
-    budget: Annotated[
-        float | None, typer.Option(parser=count, help="Steps the run was planned for; the patience is a tenth.")
-    ] = None,
+    budget: Annotated[float | None, typer.Option(parser=count, help="Steps the run was planned for.")] = None,
     metric: Annotated[str | None, typer.Option(help="The validation loss, if the guess is wrong.")] = None,
     step: Annotated[str | None, typer.Option(help="The step column, if the guess is wrong.")] = None,
     columns: Annotated[str | None, typer.Option(help="Columns of a CSV without a header: step,val_loss.")] = None,
@@ -42,9 +40,17 @@ def command(
     refreshes: Annotated[
         float | None, typer.Option(parser=count, help="The paper's rule with this many refreshes.")
     ] = None,
+    higher_is_better: Annotated[
+        bool | None,
+        typer.Option(
+            "--higher-is-better/--lower-is-better", help="Which way the metric improves, if its name does not say it."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What horizon a logged run really had, how sure that is, and which beta next time.
+    """How long a logged run was useful, how sure that is, and which beta next time.
+
+    A run under way gets a forecast.
 
     oneclock advise out/checkpoint-5000/trainer_state.json
 
@@ -52,11 +58,11 @@ def command(
 
     python train.py | tee output.log | oneclock advise -
     """
-    from oneclock.advice import advise
+    from oneclock.advise import advise
 
     with contextlib.ExitStack() as stack:
         found = advise(
-            [stack.enter_context(copied(sys.stdin.buffer)) if str(path) == "-" else path for path in logs],
+            [stack.enter_context(copied(sys.stdin.buffer.read)) if str(path) == "-" else path for path in logs],
             budget=budget,
             next_steps=next_steps,
             rule=rule,
@@ -65,6 +71,7 @@ def command(
             step=step,
             steps_per_epoch=steps_per_epoch,
             tokens_per_step=tokens_per_step,
+            higher_is_better=higher_is_better,
             columns=None if columns is None else [name.strip() for name in columns.split(",")],
         )
     found = dataclasses.replace(found, logs=tuple(map(_named, found.logs)))
@@ -81,7 +88,11 @@ def _json(advice: Advice) -> str:
     import json
 
     values = {field.name: getattr(advice, field.name) for field in dataclasses.fields(advice)}
-    values["logs"] = [{name: value for name, value in vars(log).items() if name != "runs"} for log in advice.logs]
+    values["logs"] = [
+        {name: value for name, value in vars(log).items() if name != "runs"} | {"direction": vars(log.direction)}
+        for log in advice.logs
+    ]
     values["runs"] = [dataclasses.asdict(run) for run in advice.runs]
+    values["paper"] = dataclasses.asdict(advice.paper)
     values["used"] = None if advice.used is None else dataclasses.asdict(advice.used)
     return json.dumps(values, indent=2, allow_nan=False)

@@ -13,7 +13,7 @@ from oneclock.plain_text import printable
 from oneclock.rule import REFRESHES, rule_from
 
 if TYPE_CHECKING:
-    from oneclock.analysis import Analysis
+    from oneclock.stats import Analysis
 
 Rules = Annotated[
     list[str] | None,
@@ -21,7 +21,7 @@ Rules = Annotated[
         "--rule",
         metavar="RULE",
         help="One more rule beside the others: recommended, paper, refresh:R0, power:C,ALPHA[,T0] (T0: 10000), "
-        "bent:KNEE,ALPHA, or fixed:BETA, a swept one. May be repeated.",
+        "sqrt:DIVISOR, or fixed:BETA, a swept one. May be repeated.",
     ),
 ]
 
@@ -50,9 +50,9 @@ def command(
 
     oneclock analyse --paper --rule power:0.05,0.6
     """
-    from oneclock.analysis import analyse, read
-    from oneclock.analysis import as_json as plain
-    from oneclock.paper.published import losses_study
+    from oneclock.lab.paper.published import losses_study
+    from oneclock.stats import analyse, read
+    from oneclock.stats import as_json as plain
 
     if paper == (source is not None):
         raise ValueError("give a table or a study, or --paper, and not both")
@@ -63,27 +63,27 @@ def command(
 
         print(json.dumps(plain(analysis), indent=1, allow_nan=False))
         return
-    from oneclock.report.brief import in_words
+    from oneclock.report.brief import compared, details, in_words
 
     width = shutil.get_terminal_size().columns  # of the terminal, or what COLUMNS says, or 80
     print(in_words(analysis, width))
     if full:
+        print(details(analysis, width))
         _show(analysis, width)
     else:
-        print(
-            "\n"
-            + textwrap.fill("Every table, calibration and what is missing: --full. As a page: oneclock report", width)
-        )
+        if others and len(analysis.experiments) > 1:
+            print(compared(analysis, width))
+        print("\n" + textwrap.fill("Every experiment in words, every table: --full. As a page: oneclock report", width))
 
 
 def _show(analysis: Analysis, width: int) -> None:
     from rich.console import Console
 
-    from oneclock.analysis import tables
     from oneclock.report.terminal import to_rich
+    from oneclock.stats.study_tables import EVERY
 
     console = Console(highlight=False, width=width)
-    for make in tables.EVERY:
+    for make in EVERY:
         table = make(analysis)
         if table.rows:
             console.print(*to_rich(table, width))

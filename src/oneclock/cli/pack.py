@@ -15,13 +15,13 @@ def pack(study: Packable) -> None:
 
     status, analyse and report read it as before; a sweep that has more to do unpacks it by itself.
     """
-    from oneclock.study import packed
+    from oneclock.runs import pack as packing
 
-    print(packed.pack(study))
+    print(packing.pack(study))
 
 
 def unpack(study: Packable) -> None:
     """Put the runs of a packed study back into folders, byte for byte as they were."""
-    from oneclock.study import packed
+    from oneclock.runs import pack as packing
 
-    print(packed.unpack(study))
+    print(packing.unpack(study))

@@ -18,7 +18,9 @@ def command(
     study: Annotated[
         Path | None, typer.Argument(help="A study's folder, or a CSV or Parquet table of runs.", show_default=False)
     ] = None,
-    out: Annotated[Path, typer.Option(help="The folder to write the report to.")] = Path("report"),
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write. Default: STUDY/report, where a sweep writes it too.")
+    ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Report on the paper's published data instead.")] = False,
     refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = REFRESHES,
     rules: Rules = None,
@@ -35,7 +37,7 @@ def command(
     """
     from rich.console import Console
 
-    from oneclock.paper.subject import published
+    from oneclock.lab.paper.subject import published
     from oneclock.report import folder, subject
 
     if paper == (study is not None):
@@ -43,6 +45,7 @@ def command(
     if watch and study is None:
         raise ValueError("--watch goes with a study: the paper's data do not change")
     others = [rule_from(text) for text in rules or ()]
+    out = out or (Path("report") if study is None else folder.default_folder(study))
     typed = _typed(study, out, refreshes, rules or ())
     with Console(stderr=True).status("watching: Ctrl-C ends it" if watch else "analysing and drawing"):
         if study is None:
@@ -65,14 +68,15 @@ def _typed(study: Path | None, out: Path, refreshes: float, rules: Sequence[str]
 
 def _is_done(study: Path) -> Callable[[], bool]:
     """Whether nothing is left to do: by the study's protocol, or, without one, when no run is unfinished."""
-    from oneclock.study import records
+    import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
+    from oneclock.runs import folder as run_folder
     from oneclock.sweep import Plan
 
     def done() -> bool:
         if (study / "study.json").exists():
             found = Plan.read(study)
             return not any(found.step(target).runs for target in found.targets)
-        runs = list(records.runs_of(study))
+        runs = list(run_folder.runs_of(study))
         return bool(runs) and all(run.result is not None for run in runs)
 
     return done

@@ -12,8 +12,8 @@ def command(
     study: Annotated[Path, typer.Argument(help="The study's folder.")],
 ) -> None:
     """Let the next `oneclock sweep` of this study try its failed runs again, each from its checkpoint."""
-    from oneclock.study.folder import Study
-    from oneclock.study.sharing import take_alone
+    from oneclock.runs.sharing import take_alone
+    from oneclock.runs.store import Study
 
     found = Study.open(study)
     with take_alone(found.path):

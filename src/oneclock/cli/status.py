@@ -13,10 +13,11 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """How far a study is: every run with its state, and what is left. Works while a sweep runs."""
-    from oneclock.sweep import Plan, status
+    import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
+    from oneclock.sweep import Plan, view
 
-    found = status.status(Plan.read(study))
+    found = view.status(Plan.read(study))
     if as_json:
-        print(status.in_json(found))
+        print(view.in_json(found))
     else:
-        status.show(found)
+        view.show(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,133 +16,151 @@ from oneclock.cli.numbers import count
 from oneclock.plain_text import printable
 
 if TYPE_CHECKING:
-    from oneclock.sweep import Plan, Where
-    from oneclock.sweep.protocol import Protocol
+    from oneclock.sweep import Execution, Plan
+    from oneclock.sweep.exec.scheduler import Observer
     from oneclock.sweep.targets import Target
+
+WHAT, WHICH, STUDY, FIRST = "What to train", "Which runs", "The study", "Look before you run"
+HERE, CLUSTER, LAB = "On this machine", "On a cluster", "Experiments of the paper"
 
 
 def command(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TARGET]...", help="An experiment, file.py:function or module:function."),
+        typer.Argument(metavar="[TARGET]...", help="file.py:function, module:function or an experiment."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("study"),
     budget: Annotated[
-        float | None, typer.Option(parser=count, help="Steps of one run, as 20000 or 20k; an experiment has its own.")
+        float | None, typer.Option(parser=count, help="Steps of one run, as 20000 or 20k.", rich_help_panel=WHAT)
     ] = None,
     run_command: Annotated[
         str | None,
+        typer.Option("--command", help="A command instead of a function; see above.", rich_help_panel=WHAT),
+    ] = None,
+    log: Annotated[
+        str, typer.Option(help="Where that command writes its log or CSV.", rich_help_panel=WHAT)
+    ] = "{folder}",
+    name: Annotated[
+        str | None, typer.Option(help="What the study calls the function or command.", rich_help_panel=WHAT)
+    ] = None,
+    processes: Annotated[int, typer.Option(help="Processes of one run, by torchrun.", rich_help_panel=WHAT)] = 1,
+    allow_early_stop: Annotated[
+        bool,
         typer.Option(
-            "--command", help="A command instead: 'python train.py --beta {beta} --seed {seed} --out {folder}'."
+            "--allow-early-stop", help="A run that ends before its budget counts as finished.", rich_help_panel=WHAT
         ),
-    ] = None,
-    log: Annotated[str, typer.Option(help="Where that command writes its log or CSV.")] = "{folder}",
-    name: Annotated[str | None, typer.Option(help="What the study calls the function or command.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the experiment.")
-    ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Where the data of an experiment lies; else ONECLOCK_DATA or caches.")
-    ] = None,
-    protocol: Annotated[str | None, typer.Option(help="paper (the default), grid or adaptive.")] = None,
-    betas: Annotated[str | None, typer.Option(help="0.9,0.99: instead of the paper's thirteen.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="1,2,3")] = None,
-    arms: Annotated[
-        str | None,
-        typer.Option(help="Pairs beside the sweep; of an experiment, or {beta1} and {beta2}: 0.9/0.999,0.9/0.95."),
-    ] = None,
-    no_arms: Annotated[bool, typer.Option("--no-arms", help="No pairs beside the sweep.")] = False,
-    rates: Annotated[
-        str | None,
-        typer.Option(help="grid, adaptive: learning rates too: factors 0.5,1,2 on an experiment's, else {lr} or lr=."),
-    ] = None,
-    again: Annotated[
-        str | None, typer.Option(help="grid: seeds 4,5,6 that come last, for each beta at its own best rate.")
-    ] = None,
-    second: Annotated[
-        str | None, typer.Option(help="paper: which betas get more seeds: top_k, window or neighbours.")
-    ] = None,
-    max_runs: Annotated[int | None, typer.Option(help="adaptive: stop there. Default: 10, with --rates 36.")] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of one run.")] = 1,
-    gpus_per_run: Annotated[float, typer.Option(help="GPUs of one run, or a fraction of one.")] = 1.0,
-    processes: Annotated[
-        int, typer.Option(help="Processes of one run, by torchrun; a command for them begins with python.")
-    ] = 1,
-    scheduler: Annotated[str | None, typer.Option(help="A Dask cluster instead: tls://host:port.")] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Trust the network between here and a cluster without TLS.")
     ] = False,
-    cluster: Annotated[
-        str | None, typer.Option(help="slurm: submit workers and return; or a Dask cluster: tls://host:port.")
+    protocol: Annotated[
+        str | None, typer.Option(help="paper (the default), grid or adaptive.", rich_help_panel=WHICH)
     ] = None,
-    array: Annotated[int | None, typer.Option(help="slurm: how many jobs share the runs.", show_default="1")] = None,
-    time: Annotated[
-        str | None, typer.Option(help="slurm: a job's time, 24:00:00; it is queued again after it.")
+    betas: Annotated[
+        str | None, typer.Option(help="0.9,0.99: instead of the paper's thirteen.", rich_help_panel=WHICH)
     ] = None,
-    partition: Annotated[str | None, typer.Option(help="slurm: the partition.")] = None,
-    gres: Annotated[str | None, typer.Option(help="slurm: what a job needs, gpu:1.")] = None,
-    sbatch: Annotated[str | None, typer.Option(help="slurm: more options of sbatch, '--mem=16G --account=a'.")] = None,
-    idle: Annotated[
-        float | None, typer.Option(help="slurm: a job ends after so many seconds with nothing to take.")
+    seeds: Annotated[str | None, typer.Option(help="1,2,3", rich_help_panel=WHICH)] = None,
+    learning_rates: Annotated[
+        str | None,
+        typer.Option(help="grid, adaptive: sweep these too: lr= of a function, {lr}.", rich_help_panel=WHICH),
     ] = None,
-    in_process: Annotated[bool, typer.Option("--in-process", help="All in this process, to debug.")] = False,
-    retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
-    timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
+    baselines: Annotated[
+        str | None,
+        typer.Option(help="Untied pairs beside the sweep: 0.9/0.999,0.9/0.95; or none.", rich_help_panel=WHICH),
+    ] = None,
+    max_runs: Annotated[
+        int | None, typer.Option(help="adaptive: stop there. Default: 10 or, with two axes, 36.", rich_help_panel=WHICH)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The study's folder.", rich_help_panel=STUDY)] = Path("study"),
     extend: Annotated[
-        bool, typer.Option("--extend", help="Add betas, rates, seeds, arms or experiments to the study in the folder.")
+        bool, typer.Option("--extend", help="Add betas, seeds or the like to the study.", rich_help_panel=STUDY)
     ] = False,
     keep_runs: Annotated[
         bool,
-        typer.Option("--keep-runs", help="Go on in the folder although the code behind its runs has changed."),
+        typer.Option("--keep-runs", help="Keep finished runs although the code has changed.", rich_help_panel=STUDY),
     ] = False,
     adopt: Annotated[
         list[Path] | None,
-        typer.Option(help="Take runs that have ended elsewhere: another study, a long table, a log. May be repeated."),
+        typer.Option(help="Take runs from another study, a long table or a log.", rich_help_panel=STUDY),
     ] = None,
     with_report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write the study's report at the end, where it can be drawn.")
+        bool, typer.Option("--report/--no-report", help="Write a report at the end.", rich_help_panel=STUDY)
     ] = True,
-    plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Write the plan and run nothing: `oneclock work` does, anywhere.")
+    log_to: Annotated[
+        list[str] | None,
+        typer.Option(help="Show evaluations as they come: tensorboard, wandb.", rich_help_panel=STUDY),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.", rich_help_panel=FIRST)
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
+    try_first: Annotated[
+        bool, typer.Option("--try", help="Train one run to its third evaluation, show it.", rich_help_panel=FIRST)
+    ] = False,
+    plan_only: Annotated[
+        bool,
+        typer.Option("--plan-only", help="Write the plan for `oneclock work` only.", rich_help_panel=FIRST),
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.", rich_help_panel=HERE)
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads of one run.", rich_help_panel=HERE)] = 1,
+    gpus_per_run: Annotated[
+        float, typer.Option(help="GPUs of one run, or a fraction of one.", rich_help_panel=HERE)
+    ] = 1.0,
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="All in this process, to debug.", rich_help_panel=HERE)
+    ] = False,
+    retries: Annotated[int, typer.Option(help="How often a killed run is tried again.", rich_help_panel=HERE)] = 2,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which a run counts as hung.", rich_help_panel=HERE)
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="slurm, or a Dask cluster: tls://host:port.", rich_help_panel=CLUSTER)
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Trust the network of a Dask without TLS.", rich_help_panel=CLUSTER)
+    ] = False,
+    array: Annotated[
+        int | None, typer.Option(help="slurm: how many jobs share the runs.", show_default="1", rich_help_panel=CLUSTER)
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="slurm: a job's time, 24:00:00; it queues again.", rich_help_panel=CLUSTER)
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="slurm: the partition.", rich_help_panel=CLUSTER)] = None,
+    gres: Annotated[str | None, typer.Option(help="slurm: what a job needs, gpu:1.", rich_help_panel=CLUSTER)] = None,
+    sbatch: Annotated[
+        str | None, typer.Option(help="slurm: more options, '--mem=16G --account=a'.", rich_help_panel=CLUSTER)
+    ] = None,
+    idle: Annotated[
+        float | None, typer.Option(help="slurm: a job ends after so many idle seconds.", rich_help_panel=CLUSTER)
+    ] = None,
+    grace: Annotated[
+        float | None, typer.Option(help="slurm: seconds that a run has to save.", rich_help_panel=CLUSTER)
+    ] = None,
+    warning: Annotated[
+        int | None, typer.Option(help="slurm: seconds of warning before a job's end.", rich_help_panel=CLUSTER)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting.", rich_help_panel=LAB)
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where its data are; else ONECLOCK_DATA or caches.", rich_help_panel=LAB)
+    ] = None,
 ) -> None:
     """Sweep beta by the paper's protocol. It survives a crash: the same command again continues.
 
-    oneclock sweep train.py:train --budget 20000 --out mystudy
+    oneclock sweep train.py:train --budget 20k --try
 
-    oneclock sweep --command "python train.py --beta {beta} --seed {seed} --out {folder}" --budget 20000 --out mystudy
+    oneclock sweep train.py:train --budget 20k --out mystudy
+
+    oneclock sweep --command "python train.py --beta {beta} --seed {seed} --out {folder}" --budget 20k
 
     oneclock sweep --out mystudy --extend --betas 0.992
 
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
     """
-    from oneclock.sweep import Plan, Where
-    from oneclock.sweep.adopt import adopt_all
-    from oneclock.sweep.drive import plan_in_words
-    from oneclock.sweep.driver import processes_of
-    from oneclock.sweep.plan import usual_arms
-    from oneclock.sweep.targets import with_data
+    from oneclock.sweep import Execution
+    from oneclock.sweep.api import make_plan, plan_in_words
+    from oneclock.sweep.exec.scheduler import processes_of
 
-    if no_arms and arms:
-        raise ValueError("give --arms or --no-arms, not both")
     if data_dir is not None and (plan_only or cluster == "slurm"):
         raise ValueError("workers are not told of --data-dir: set ONECLOCK_DATA instead, here and where they run")
-    values: dict[str, Any] = {
-        "betas": None if betas is None else _numbers(betas, float, "--betas"),
-        "seeds": None if seeds is None else _numbers(seeds, int, "--seeds"),
-        "rates": None if rates is None else _numbers(rates, float, "--rates"),
-        "again": None if again is None else _numbers(again, int, "--again"),
-        "arms": ()
-        if no_arms
-        else None
-        if arms is None
-        else [_numbers(arm, float, "--arms", "/") for arm in arms.split(",")],
-        "second": second,
-        "max_runs": max_runs,
-    }
-    values = {key: value for key, value in values.items() if value is not None}
     of_slurm: dict[str, Any] = {
         "array": array,
         "time": time,
@@ -149,25 +168,30 @@ def command(
         "gres": gres,
         "sbatch": sbatch,
         "idle": idle,
+        "grace": grace,
+        "warning": warning,
     }
     given = [f"--{option}" for option, value in of_slurm.items() if value is not None]
     if given and cluster != "slurm":
         raise ValueError(f"{', '.join(given)}: only for --cluster slurm")
     address = None if cluster == "slurm" else cluster
-    where = Where(jobs, threads, gpus_per_run, scheduler or address, in_process, retries, timeout, insecure)
+    where = Execution(jobs, threads, gpus_per_run, address, in_process, retries, timeout, insecure)
+    values = _values(betas, seeds, learning_rates, baselines, max_runs)
     if targets or run_command or not (out / "study.json").exists():
-        if extend and not (targets or run_command):
-            raise ValueError(f"{out} holds no study to extend; name what to sweep, or the folder of a study (--out)")
-        made = _targets(targets, run_command, budget, log, name, settings, processes)
-        values = {"arms": usual_arms(out, made)} | values
-        plan = Plan(out, made, _protocol(protocol or "paper", values), extend=extend, keep_runs=keep_runs)
+        made = _targets(
+            targets, run_command, budget, log, name, processes, allow_early_stop, tuple(settings or ()), data_dir
+        )
+        plan = make_plan(out, made, protocol or "paper", values, extend=extend, keep_runs=keep_runs)
     else:
-        plan = _again(out, protocol, values, extend, keep_runs)
-    plan.targets = with_data(plan.targets, data_dir)
+        plan = _plan_in_folder(out, protocol, values, extend, keep_runs, data_dir)
+    if try_first:
+        _try(plan, where)
+        return
     plan.check()
     if adopt and not dry_run:
-        for line in adopt_all(plan, adopt):
-            print(printable(line))
+        from oneclock.sweep.adopt import adopt_all
+
+        print("\n".join(map(printable, adopt_all(plan, adopt))))
     workers = (array or 1) * (jobs or 1) if cluster == "slurm" else where.workers(processes_of(plan))
     for line in plan_in_words(plan, workers):
         print(printable(line))
@@ -175,16 +199,33 @@ def command(
         return
     if plan_only:
         _write(plan)
-        return
-    if cluster == "slurm":
+    elif cluster == "slurm":
         _submit(plan, where, **of_slurm)
-        return
-    run(plan, where)
-    _finish(plan, with_report)
+    else:
+        run(plan, where, _observers(out, log_to or []))
+        _finish(plan, with_report)
+
+
+def _values(
+    betas: str | None, seeds: str | None, learning_rates: str | None, baselines: str | None, max_runs: int | None
+) -> dict[str, Any]:
+    """What was given of a protocol, as numbers."""
+    pairs: Any = None
+    if baselines is not None:
+        given = () if baselines == "none" else baselines.split(",")
+        pairs = [_numbers(one, float, "--baselines", "/") for one in given]
+    values = {
+        "betas": None if betas is None else _numbers(betas, float, "--betas"),
+        "seeds": None if seeds is None else _numbers(seeds, int, "--seeds"),
+        "learning_rates": None if learning_rates is None else _numbers(learning_rates, float, "--learning-rates"),
+        "baselines": pairs,
+        "max_runs": max_runs,
+    }
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _write(plan: Plan) -> None:
-    from oneclock.study.sharing import take_alone
+    from oneclock.runs.sharing import take_alone
 
     with take_alone(plan.path):
         plan.write()
@@ -192,12 +233,19 @@ def _write(plan: Plan) -> None:
 
 
 def _submit(
-    plan: Plan, where: Where, array: int | None, sbatch: str | None, idle: float | None, **asked: str | None
+    plan: Plan,
+    where: Execution,
+    array: int | None,
+    sbatch: str | None,
+    idle: float | None,
+    grace: float | None,
+    warning: int | None,
+    **asked: str | None,
 ) -> None:
     """Hand the plan to Slurm, and say how to look at it."""
-    from oneclock.sweep import slurm
-    from oneclock.sweep.driver import processes_of
-    from oneclock.sweep.work import Shift
+    from oneclock.sweep.exec import slurm
+    from oneclock.sweep.exec.scheduler import processes_of
+    from oneclock.sweep.exec.worker import Shift
 
     jobs, array = where.jobs or 1, 1 if array is None else array
     worker = slurm.worker_options(
@@ -207,10 +255,17 @@ def _submit(
         retries=where.retries,
         timeout=where.timeout,
         idle=Shift(idle=idle).idle,
+        grace=grace,
     )
     cores = jobs * where.threads * processes_of(plan)
     options = tuple(shlex.split(sbatch or ""))
-    number = slurm.submit(plan, slurm.Jobs(array, cores, options=options, worker=worker, **asked))
+    seconds = slurm.WARNING if warning is None else warning
+    if grace is not None and grace >= seconds:
+        raise ValueError(f"--grace {grace:g} must be less than --warning {seconds}: a run saves before its job ends")
+    number = slurm.submit(
+        plan,
+        slurm.Jobs(array, cores, options=options, worker=worker, warning=seconds, **asked),
+    )
     print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
     print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
 
@@ -221,59 +276,124 @@ def _targets(
     budget: float | None,
     log: str,
     name: str | None,
-    settings: list[str] | None,
     processes: int,
+    allow_early_stop: bool,
+    settings: tuple[str, ...],
+    data_dir: Path | None,
 ) -> list[Target]:
-    from oneclock.sweep.targets import target_from
+    from oneclock.sweep import Command
+    from oneclock.sweep.api import target_of
 
-    wanted: list[str | None] = [*(targets or []), *([None] if run_command else [])]
-    return [
-        target_from(one, budget, None if one else run_command, log, name, tuple(settings or ()), processes)
-        for one in wanted or [None]
-    ]
+    experiments = [one for one in targets or [] if ":" not in one and not one.endswith(".py")]
+    if (settings or data_dir) and not experiments:
+        raise ValueError("--set and --data-dir belong to an experiment of the paper; nothing else here reads them")
+    made: list[Target] = []
+    for one in targets or []:
+        if one in experiments:
+            from oneclock.lab import experiment_target
+
+            made.append(experiment_target(one, None if budget is None else int(budget), settings, processes, data_dir))
+        else:
+            made.append(target_of(one, budget, name, processes, allow_early_stop))
+    if run_command is not None:
+        if budget is None:
+            raise ValueError("give the budget of a run in steps (--budget): a command does not say it")
+        made.append(Command(run_command, int(budget), log, name or "command", processes, allow_early_stop))
+    if not made:
+        raise ValueError("name what to sweep: a function (file.py:train), --command, an experiment, or a study (--out)")
+    return made
 
 
-def _protocol(kind: str, values: dict[str, Any]) -> Protocol:
-    from oneclock.sweep.protocol import protocol_from
-
-    return protocol_from(kind, **values)
-
-
-def _again(out: Path, kind: str | None, values: dict[str, Any], extend: bool, keep_runs: bool) -> Plan:
+def _plan_in_folder(
+    out: Path, kind: str | None, values: dict[str, Any], extend: bool, keep_runs: bool, data_dir: Path | None
+) -> Plan:
     """The study in the folder, as it was asked for, with what is added to it."""
+    from oneclock.lab.sweep_target import with_data
+    from oneclock.runs.protocols import protocol_from
     from oneclock.sweep import Plan
-    from oneclock.sweep.protocol import as_data
-    from oneclock.sweep.targets import afresh
 
     before = Plan.read(out)
     protocol = before.protocol
     if extend:
-        protocol = _protocol(kind or as_data(before.protocol)["kind"], values)
+        protocol = protocol_from(kind or before.protocol.kind, **values)
     elif values or kind:
         raise ValueError(f"{out} holds a study: add to it with --extend, or name what to sweep")
-    targets = [afresh(target) for target in before.targets]
+    targets = with_data([target.afresh() for target in before.targets], data_dir)
     return Plan(out, targets, protocol, extend=extend, keep_runs=keep_runs)
 
 
-def run(plan: Plan, where: Where) -> None:
+def _try(plan: Plan, where: Execution) -> None:
+    """One run of the first target, up to its third evaluation."""
+    from oneclock.rule import beta_for
+    from oneclock.sweep.api import try_target
+    from oneclock.sweep.view import span
+
+    target, started = plan.targets[0], _now()
+    rates = getattr(plan.protocol, "learning_rates", ())
+    beta = beta_for(target.budget)
+    print(printable(f"{target.name}: one run at beta {beta:.3g}, up to its third evaluation"))
+    try:
+        points = try_target(target, where, round(beta, 6), rates[0] if rates else None)
+    except RuntimeError as error:
+        print(printable_lines(f"oneclock: {error}"), file=sys.stderr)
+        raise typer.Exit(1) from None
+    for point in points:
+        losses = {"val_loss": point.val_loss, "train_loss": point.train_loss}
+        print(f"step {point.step:,}: " + ", ".join(f"{key} {loss:.5g}" for key, loss in losses.items() if loss))
+    if points and points[-1].step:
+        seconds = (_now() - started) * target.budget / points[-1].step
+        print(f"a run of {target.budget:,} steps takes about {span(seconds)}")
+
+
+def _now() -> float:
+    import time
+
+    return time.monotonic()
+
+
+def printable_lines(text: str) -> str:
+    """Text of several lines that does nothing to a terminal."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
+def _observers(out: Path, names: list[str]) -> list[Observer]:
+    from oneclock.export import live
+
+    made: list[Observer] = []
+    for name in names:
+        if name not in ("tensorboard", "wandb"):
+            raise ValueError(f"--log-to takes tensorboard or wandb, got {name!r}")
+        made.append(live.TensorBoard(out / name) if name == "tensorboard" else live.WeightsAndBiases(folder=out / name))
+    return made
+
+
+def run(plan: Plan, where: Execution, observers: Sequence[Observer] = ()) -> None:
     """Sweep; Ctrl-C and a polite kill end it with one line and exit code 130."""
     from oneclock.sweep import sweep
+    from oneclock.sweep.exec.scheduler import Stopped
 
     try:
-        sweep(plan, where)
+        sweep(plan, where, observers=observers)
     except KeyboardInterrupt:
         print("oneclock: stopped; the same command goes on with it", file=sys.stderr)
         raise typer.Exit(130) from None
+    except Stopped as error:
+        print(printable_lines(f"oneclock: {error}"), file=sys.stderr)
+        raise typer.Exit(2) from None
 
 
 def _finish(plan: Plan, with_report: bool) -> None:
     for target in plan.targets:
         print(printable(f"{target.name}: {plan.step(target).reason}"))
-    failed = plan.study.failed()
-    try:
-        _answer(plan.path, with_report)
-    except ValueError as error:
-        print(printable(f"no answer yet: {error}"), file=sys.stderr)
+    failed, ended = plan.study.failed(), len(plan.study.ended)
+    if len(failed) == ended:
+        reason = plan.study.ended[failed[0]].reason if failed else None
+        print(printable(f"no answer: all {ended} runs failed ({reason})"), file=sys.stderr)
+    else:
+        try:
+            _answer(plan.path, with_report)
+        except ValueError as error:
+            print(printable(f"no answer yet: {error}"), file=sys.stderr)
     if failed:
         print(f"{len(failed)} runs failed; `oneclock status {plan.path}` says why, `oneclock retry` tries them again")
         raise typer.Exit(1)
@@ -281,15 +401,18 @@ def _finish(plan: Plan, with_report: bool) -> None:
 
 def _answer(study: Path, with_report: bool) -> None:
     """The first lines of the study's analysis, and its page where the parts for it are installed."""
-    from oneclock.analysis import analyse
     from oneclock.report.brief import in_words
+    from oneclock.report.subject import subject_of
 
-    print("\n" + in_words(analyse(study), shutil.get_terminal_size().columns))
+    subject = subject_of(study)  # one analysis for these lines and for the report
+    print("\n" + in_words(subject.analysis, shutil.get_terminal_size().columns))
     if with_report and all(find_spec(name) for name in ("jinja2", "matplotlib")):
-        from oneclock.report.folder import write_report
+        from oneclock.report import folder
 
+        out = folder.default_folder(study)
+        typed = shlex.join(["oneclock", "report", study.resolve().name, "--out", out.name])
         try:
-            print(f"\n{write_report(study, study / 'report')}")
+            print(f"\n{folder.write(subject, out, typed)}")
         except OSError as error:  # the runs are safe; a page can be drawn at any time
             print(f"\nno report was written ({error.strerror}); `oneclock report {study}` draws it", file=sys.stderr)
 

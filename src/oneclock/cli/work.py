@@ -31,14 +31,16 @@ def command(
     SIGTERM, SIGUSR1 and Ctrl-C have the runs save what they can, and give them back: exit code 130. What a worker
     leaves, another goes on with. In a job of Slurm it leaves before the job's time is up, and has the job queued again.
     """
-    from oneclock.sweep import Where, slurm
-    from oneclock.sweep.work import IDLE, Shift, work
+    import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
+    from oneclock.sweep import Execution
+    from oneclock.sweep.exec import slurm
+    from oneclock.sweep.exec.worker import IDLE, Shift, work
 
-    where = Where(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
+    where = Execution(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
     left = work(study, where, Shift(slurm.seconds_left() if time_left is None else time_left, idle))
     if left is not None:
         print(printable(f"oneclock: left {study} ({left}); another worker goes on with it"), file=sys.stderr)
-        if left not in ("SIGINT", IDLE) and slurm.queue_again():
+        if left not in ("SIGINT", IDLE) and slurm.queue_again(terminated=left == "SIGTERM"):
             print("oneclock: Slurm has this job in its queue again", file=sys.stderr)
         raise typer.Exit(130)
     print(printable(f"{study} is done; `oneclock analyse {study}` says what came of it"))

@@ -7,6 +7,6 @@ wandb         offline runs that `wandb sync` sends
 optuna        a storage with one study per experiment
 """
 
-from oneclock.export.places import PLACES, export
+from oneclock.export.exporters import PLACES, export
 
 __all__ = ["PLACES", "export"]

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from oneclock.study.folder import Study
-from oneclock.study.records import Point, Result, Run, runs_of
+from oneclock.runs.evaluations import Point
+from oneclock.runs.folder import RunFolder, runs_of
+from oneclock.runs.record import RunRecord
+from oneclock.runs.store import Study
 
 
 @dataclass(frozen=True)
@@ -18,13 +20,13 @@ class Exported:
     name: str
     given: dict[str, float]
     points: tuple[Point, ...]
-    result: Result
+    result: RunRecord
     ended: float
 
     def time_of(self, step: int) -> float:
         """About when a step was made: the record knows when the run ended and what it took."""
         share = min(step / self.result.steps, 1.0) if self.result.steps else 1.0
-        return self.ended - self.result.seconds * (1 - share)
+        return self.ended - (self.result.seconds or 0.0) * (1 - share)
 
     def losses(self, point: Point) -> dict[str, float]:
         """The losses of an evaluation by name; one that was not finite is NaN."""
@@ -41,16 +43,17 @@ def ended_runs(study: str | Path) -> list[Exported]:
     return found
 
 
-def _exported(run: Run, result: Result) -> Exported:
-    identity = run.identity
-    betas = dict(zip(("beta1", "beta2"), identity.beta, strict=True)) if isinstance(identity.beta, tuple) else {}
-    given: dict[str, float] = betas or {"beta": float(identity.beta)}  # type: ignore[arg-type]
-    given |= {"seed": identity.seed, "budget": identity.budget}
-    if identity.rate is not None:
-        given["rate"] = identity.rate
-    name = identity.folder.partition("/")[2]
+def _exported(run: RunFolder, result: RunRecord) -> Exported:
+    key = run.key
+    given: dict[str, float] = (
+        {"beta": key.tied_beta} if key.is_tied else dict(zip(("beta1", "beta2"), key.betas, strict=True))
+    )
+    given |= {"seed": key.seed, "budget": key.budget}
+    if key.lr is not None:
+        given["lr"] = key.lr
+    name = key.folder.partition("/")[2]
     ended = next(place for place in (run.path / "result.json", *run.path.parents) if place.exists()).stat().st_mtime
-    return Exported(identity.experiment, name, given, tuple(run.whole()[1].points), result, ended)
+    return Exported(key.experiment, name, given, tuple(run.whole()[1].points), result, ended)
 
 
 def is_well(run: Exported) -> bool:

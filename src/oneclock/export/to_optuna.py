@@ -16,7 +16,7 @@ def write(runs: Sequence[Exported], out: Path) -> str:
 
     address = f"sqlite:///{out / 'optuna.db'}"
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    lengths = {"beta": 1.0, "beta1": 1.0, "beta2": 1.0, "rate": max(run.given.get("rate", 1.0) for run in runs)}
+    lengths = {"beta": 1.0, "beta1": 1.0, "beta2": 1.0, "lr": max(run.given.get("lr", 1.0) for run in runs)}
     most = max(int(run.given["seed"]) for run in runs)
     for experiment in dict.fromkeys(run.experiment for run in runs):
         study = optuna.create_study(storage=address, study_name=experiment, direction="minimize")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oneclock.export.runs import Exported
-from oneclock.study.identity import safe_name
+from oneclock.runs.key import safe_name
 
 
 def write(runs: Sequence[Exported], out: Path) -> str:
@@ -19,21 +19,23 @@ def write(runs: Sequence[Exported], out: Path) -> str:
 
     for run in runs:
         writer = EventFileWriter(str(out / safe_name(run.experiment) / run.name))
-        writer.add_event(_event(hyperparameters.hparams_pb(run.given, start_time_secs=run.time_of(0)), run.time_of(0)))
+        writer.add_event(event(hyperparameters.hparams_pb(run.given, start_time_secs=run.time_of(0)), run.time_of(0)))
         for point in run.points:
             for name, loss in run.losses(point).items():
-                writer.add_event(_event(_scalar(name, loss), run.time_of(point.step), point.step))
+                writer.add_event(event(scalar(name, loss), run.time_of(point.step), point.step))
         writer.close()
     return f"tensorboard --logdir {out}"
 
 
-def _event(summary: Any, when: float, step: int = 0) -> Any:
+def event(summary: Any, when: float, step: int = 0) -> Any:
+    """One event of an event file."""
     from tensorboard.compat.proto.event_pb2 import Event
 
     return Event(wall_time=when, step=step, summary=summary)
 
 
-def _scalar(name: str, loss: float) -> Any:
+def scalar(name: str, loss: float) -> Any:
+    """A scalar in full precision."""
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.plugins.scalar import metadata
     from tensorboard.util.tensor_util import make_tensor_proto

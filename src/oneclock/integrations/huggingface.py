@@ -12,7 +12,8 @@ from collections.abc import Sized
 from typing import Any
 
 from oneclock.integrations import torchvision_first  # noqa: F401
-from oneclock.integrations.running import advice, figures
+from oneclock.integrations.running import TurnWatch, advice, figures
+from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
 from oneclock.rule import Rule, beta_for
 from oneclock.steps import steps_from_epochs
@@ -67,13 +68,15 @@ def planned_steps(args: TrainingArguments, train_samples: int | Sized | None = N
 class RefreshCallback(TrainerCallback):
     """Logs beta, memory horizon and refreshes so far with the training loss, and prints advice when training ends.
 
-    The advice comes from the validation losses logged as `metric`. Reporters (TensorBoard, W&B, ..) run before a
+    It also prints one line when later evaluations confirm that the validation loss turned. Both come from the
+    validation losses logged as `metric`. Reporters (TensorBoard, W&B, ..) run before a
     Trainer's `callbacks`: for the three figures to reach them too, put this first with
     `trainer.callback_handler.callbacks.insert(0, RefreshCallback())`.
     """
 
     def __init__(self, metric: str = "eval_loss") -> None:
-        self.metric = metric
+        self.metric = require_lower(metric)
+        self.watch = TurnWatch()
 
     def on_log(
         self,
@@ -88,11 +91,18 @@ class RefreshCallback(TrainerCallback):
             now = figures(kwargs["optimizer"], state.global_step)
             logs.update(now)
             state.log_history[-1].update(now)
+        elif logs is not None and self.metric in logs and state.is_world_process_zero:
+            line = self.watch.look(self._losses(state), state.max_steps)
+            if line is not None:
+                print(line)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Print the advice, once for all processes."""
         if state.is_world_process_zero:
-            losses = {entry["step"]: entry[self.metric] for entry in state.log_history if self.metric in entry}
-            print(advice(losses, state.max_steps, figures(kwargs["optimizer"], state.global_step).get("beta")))
+            beta = figures(kwargs["optimizer"], state.global_step).get("beta")
+            print(advice(self._losses(state), state.max_steps, beta))
+
+    def _losses(self, state: TrainerState) -> dict[int, float]:
+        return {entry["step"]: entry[self.metric] for entry in state.log_history if self.metric in entry}

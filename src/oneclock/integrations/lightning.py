@@ -12,7 +12,8 @@ import math
 from typing import Any
 
 from oneclock.integrations import torchvision_first  # noqa: F401
-from oneclock.integrations.running import advice, figures
+from oneclock.integrations.running import TurnWatch, advice, figures
+from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
 from oneclock.rule import Rule
 
@@ -57,29 +58,33 @@ def planned_steps(trainer: Trainer) -> int:
 class RefreshCallback(Callback):
     """Logs beta, memory horizon and refreshes so far with every training step, and prints advice when training ends.
 
-    The advice comes from the validation losses logged as `metric`.
+    It also prints one line when later evaluations confirm that the validation loss turned. Both come from the
+    validation losses logged as `metric`.
     """
 
     def __init__(self, metric: str = "val_loss") -> None:
-        self.metric = metric
+        self.metric = require_lower(metric)
         self.losses: dict[int, float] = {}
+        self.watch = TurnWatch()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Log the figures; Lightning writes them every `log_every_n_steps`."""
         pl_module.log_dict(figures(trainer.optimizers[0], trainer.global_step))
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Keep the validation loss of this step."""
+        """Keep the validation loss of this step, and look whether it turned."""
         fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
         if fitting and self.metric in trainer.callback_metrics:
             self.losses[trainer.global_step] = float(trainer.callback_metrics[self.metric])
+            line = self.watch.look(self.losses, _plan(trainer))
+            if line is not None and trainer.is_global_zero:
+                print(line)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the advice, once for all processes."""
         if trainer.is_global_zero:
             beta = figures(trainer.optimizers[0], trainer.global_step).get("beta")
-            planned = trainer.estimated_stepping_batches
-            print(advice(self.losses, planned if 0 < planned < math.inf else trainer.global_step, beta))
+            print(advice(self.losses, _plan(trainer), beta))
 
     def state_dict(self) -> dict[str, Any]:
         """The losses so far, for Lightning's checkpoint."""
@@ -88,3 +93,9 @@ class RefreshCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint's losses."""
         self.losses = dict(state_dict["losses"])
+
+
+def _plan(trainer: Trainer) -> float:
+    """The planned steps, or those so far where the Trainer has no end."""
+    planned = trainer.estimated_stepping_batches
+    return planned if 0 < planned < math.inf else max(trainer.global_step, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneclock.rule import Rule, one_beta
+from oneclock.rule import Rule, resolve_beta
 
 try:
     import optax
@@ -32,13 +32,13 @@ def balanced_adamw(
     learning rate.
 
     >>> import jax.numpy as jnp
-    >>> optimizer = balanced_adamw(3e-4, horizon=20_000, weight_decay=0.1)  # b1 = b2 = 0.95
+    >>> optimizer = balanced_adamw(3e-4, horizon=20_000, weight_decay=0.1)  # b1 = b2 = 0.953
     >>> state = optimizer.init(jnp.ones(3))
     >>> updates, state = optimizer.update(jnp.ones(3), state, jnp.ones(3))
-    >>> round(float(state[0].mu[0]), 6)
-    0.05
+    >>> round(float(state[0].mu[0]), 4)
+    0.0472
     """
-    return optax.adamw(learning_rate, **_tied(one_beta(beta, horizon, rule, refreshes), options))
+    return optax.adamw(learning_rate, **_tied(resolve_beta(beta, horizon, rule, refreshes), options))
 
 
 def balanced_adam(
@@ -55,7 +55,7 @@ def balanced_adam(
     >>> balanced_adam(optax.cosine_decay_schedule(3e-4, 20_000), horizon=20_000).init is not None
     True
     """
-    return optax.adam(learning_rate, **_tied(one_beta(beta, horizon, rule, refreshes), options))
+    return optax.adam(learning_rate, **_tied(resolve_beta(beta, horizon, rule, refreshes), options))
 
 
 def _tied(beta: float, options: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the callbacks say, whatever the framework: three figures while a run goes, and the advice when it ends."""
+"""What the callbacks say, whatever the framework: figures while a run goes, and the advice when it ends."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from oneclock import rule
-from oneclock.advice import advise
-from oneclock.advice.words import in_brief
-from oneclock.horizon import Curve
+from oneclock.advise import advise
+from oneclock.advise.words import in_brief, plain
+from oneclock.horizon import Curve, UsefulHorizon, useful_horizon
 from oneclock.logs.arguments import Arguments
 from oneclock.logs.read import LoggedRun
 
@@ -29,6 +29,43 @@ def figures(optimizer: Any, step: int) -> dict[str, float]:
     return {"beta": beta, "memory_horizon": rule.memory_horizon(beta), "refresh_count": (1 - beta) * step}
 
 
+class TurnWatch:
+    """Looks at the validation losses while a run goes on, and says once when they have turned.
+
+    >>> watch = TurnWatch()
+    >>> losses = {step: abs(step - 4_000) / 10_000 + 1 for step in range(500, 8_500, 500)}
+    >>> print(watch.look({step: loss for step, loss in losses.items() if step <= 4_000}, plan=20_000))
+    None
+    >>> print(watch.look(losses, plan=20_000))
+    oneclock: the validation loss turned near step 3,940 (90 % interval 3,230 to 4,720); the plan is 20,000 steps
+    >>> print(watch.look(losses, plan=20_000))
+    None
+    """
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def look(self, losses: Mapping[int, float], plan: float) -> str | None:
+        """One line, the first time that later evaluations confirm a turn."""
+        if self.said or (found := forecast(losses, plan)) is None or not found.turned:
+            return None
+        self.said = True
+        return (
+            f"oneclock: the validation loss turned near step {plain(found.steps)} "
+            f"(90 % interval {plain(found.low)} to {plain(found.high)}); the plan is {plain(plan)} steps"
+        )
+
+
+def forecast(losses: Mapping[int, float], plan: float) -> UsefulHorizon | None:
+    """How long the run is useful, from its losses by step so far; None before the first finite loss.
+
+    >>> forecast({100: 2.0, 200: 1.5}, plan=1000).steps
+    1000
+    """
+    curve = _curve(losses)
+    return None if curve is None else useful_horizon(curve, plan)
+
+
 def advice(losses: Mapping[int, float], budget: float, beta: float | None) -> str:
     """What the run's own validation losses, by step, say about its useful time and the beta for the next one.
 
@@ -36,13 +73,19 @@ def advice(losses: Mapping[int, float], budget: float, beta: float | None) -> st
 
     >>> losses = {step: abs(step - 10_000) / 10_000 + 1 for step in range(500, 20_500, 500)}
     >>> print(advice(losses, budget=20_000, beta=0.95))
-    oneclock: useful for 12,000 of 20,000 steps (patience 2,000), best at 10,000
-    used beta 0.95, 600 refreshes in that time
-    Use BalancedAdamW(model.parameters(), lr=lr, horizon=12_000), which is beta 0.91667.
+    oneclock: Useful for 9,980 of 20,000 steps (90 % interval 9,240 to 10,700).
+    Beta 0.935 for the next run; 0.932 to 0.937 across the interval.
+    BalancedAdamW(model.parameters(), lr=..., horizon=9_980)
     """
-    if not any(map(math.isfinite, losses.values())):
+    curve = _curve(losses)
+    if curve is None:
         return "oneclock: no advice, because no finite validation loss was seen; evaluate while training to get it"
-    steps = sorted(losses)
-    curve = Curve(steps, [losses[step] for step in steps])
     run = LoggedRun("this run", curve, Arguments(beta1=beta, beta2=beta, max_steps=budget))
     return f"oneclock: {in_brief(advise(run))}"
+
+
+def _curve(losses: Mapping[int, float]) -> Curve | None:
+    steps = [step for step in sorted(losses) if step > 0]
+    if not any(math.isfinite(losses[step]) for step in steps):
+        return None
+    return Curve(steps, [losses[step] for step in steps])

@@ -1,4 +1,4 @@
-"""The arguments a run was started with, under one name each, whatever its trainer called them."""
+"""The arguments of a run under one name each, whatever its trainer calls them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from oneclock.logs.source import number
+from oneclock.logs.number_text import number
 
-_NAMES = {
+_NAMES = {  # where a run gives several of the names on a line, the first counts
     "beta1": ("adam_beta1", "beta1", "beta_1", "b1", "adam_b1"),
     "beta2": ("adam_beta2", "beta2", "beta_2", "b2", "adam_b2"),
     "beta": ("beta", "adam_beta"),
-    "lr": ("learning_rate", "lr", "base_lr", "max_lr"),
+    "lr": ("max_lr", "peak_lr", "learning_rate", "lr", "base_lr", "initial_lr"),
     "max_steps": ("max_steps", "total_steps", "num_training_steps", "train_steps", "max_iters", "budget"),
     "epochs": ("num_train_epochs", "max_epochs", "epochs", "num_epochs"),
     "steps_per_epoch": ("steps_per_epoch", "num_update_steps_per_epoch"),
 }
-_BETAS = ("betas", "adam_betas")
+BETA_PAIRS = ("betas", "adam_betas")
+"""The names, in lower case, of (beta1, beta2)."""
+
 _OPTIMIZER = ("optim", "optimizer", "optimizer_name", "optimizer_type")
 _HOME = {alias: name for name, aliases in _NAMES.items() for alias in aliases}
 
-ARGUMENTS = frozenset([*_HOME, *_BETAS, *_OPTIMIZER])
+ARGUMENTS = frozenset([*_HOME, *BETA_PAIRS, *_OPTIMIZER])
 """Every name, in lower case, that is understood."""
+
+LEARNING_RATES = frozenset(_NAMES["lr"])
+"""The names, in lower case, of the learning rate."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a run was started with, None where its log does not say. `beta1 == beta2` where one beta is tied."""
+    """What a run was started with, None where its log does not say. `beta1 == beta2` where they are tied."""
 
     beta1: float | None = None
     beta2: float | None = None
@@ -41,25 +47,82 @@ class Arguments:
     optimizer: str | None = None
 
 
-def understood(raw: Mapping[str, Any]) -> Arguments:
-    """The arguments among whatever a log holds; what makes no sense (a beta of 2, -1 steps) counts as not said.
+@lru_cache(4096)
+def is_argument(name: str) -> bool:
+    """Whether a value logged under the name is an argument: one of `ARGUMENTS`, or a learning rate below any prefix."""
+    return name.lower() in ARGUMENTS or _last_part(name) in LEARNING_RATES
+
+
+class LoggedArgument:
+    """An argument that was logged at steps: its last value, its largest, and whether it ever changed."""
+
+    def __init__(self, value: Any) -> None:
+        self.last = self.largest = value
+        self.changed = False
+
+    def add(self, value: Any) -> None:
+        """Take the value at a further step."""
+        self.changed |= value != self.last
+        self.last = value
+        new, old = number(value), number(self.largest)
+        if new is not None and math.isfinite(new) and (old is None or not old >= new):
+            self.largest = value
+
+
+def understood(raw: Mapping[str, Any], logged: Mapping[str, LoggedArgument] | None = None) -> Arguments:
+    """The arguments among whatever a log holds; a value that makes no sense (a beta of 2, -1 steps) is ignored.
+
+    `logged` are values that were logged at steps. They count only where `raw`, the run's settings, have no value. The
+    learning rate is then the largest one logged, to three digits: a schedule makes the last one small. Betas that
+    changed on the way are left out.
 
     >>> understood({"optimizer/betas": "(0.9, 0.95)", "learning_rate": "3e-4", "max_steps": -1})
     Arguments(beta1=0.9, beta2=0.95, lr=0.0003, max_steps=None, epochs=None, steps_per_epoch=None, optimizer=None)
     """
-    last = {re.split(r"[/.]", key)[-1].lower(): value for key, value in raw.items()}
-    found = {_HOME[key]: value for key, text in last.items() if key in _HOME and (value := number(text)) is not None}
-    pair = next((pair for key in _BETAS if (pair := _pair(last.get(key)))), (found.get("beta"), found.get("beta")))
-    optimizer = next((value for key in _OPTIMIZER if isinstance(value := last.get(key), str)), None)
+    settings = _understood(raw)
+    if not logged:
+        return settings
+    beside = _understood({name: value for name, one in logged.items() if (value := _one_value(name, one)) is not None})
+    missing = [name for name, value in vars(settings).items() if value is None]
+    return replace(settings, **{name: getattr(beside, name) for name in missing})
+
+
+def _one_value(name: str, logged: LoggedArgument) -> Any:
+    """The value that stands for all that were logged, None where there is none."""
+    last_part = _last_part(name)
+    if not logged.changed:
+        return logged.last
+    if last_part in LEARNING_RATES:
+        peak = number(logged.largest)
+        return None if peak is None else float(f"{peak:.3g}")
+    is_beta = last_part in BETA_PAIRS or _HOME.get(last_part, "").startswith("beta")
+    return None if is_beta else logged.last
+
+
+def _understood(raw: Mapping[str, Any]) -> Arguments:
+    by_name = {_last_part(key): value for key, value in raw.items()}
+    values = {
+        name: value
+        for name, aliases in _NAMES.items()
+        if (value := next((one for key in aliases if (one := number(by_name.get(key))) is not None), None)) is not None
+    }
+    pair = next(
+        (pair for key in BETA_PAIRS if (pair := _pair(by_name.get(key)))), (values.get("beta"), values.get("beta"))
+    )
+    optimizer = next((value for key in _OPTIMIZER if isinstance(value := by_name.get(key), str)), None)
     return Arguments(
-        beta1=_beta(found.get("beta1", pair[0])),
-        beta2=_beta(found.get("beta2", pair[1])),
-        lr=_positive(found.get("lr")),
-        max_steps=_positive(found.get("max_steps")),
-        epochs=_positive(found.get("epochs")),
-        steps_per_epoch=_positive(found.get("steps_per_epoch")),
+        beta1=_beta(values.get("beta1", pair[0])),
+        beta2=_beta(values.get("beta2", pair[1])),
+        lr=_positive(values.get("lr")),
+        max_steps=_positive(values.get("max_steps")),
+        epochs=_positive(values.get("epochs")),
+        steps_per_epoch=_positive(values.get("steps_per_epoch")),
         optimizer=optimizer[:80] if optimizer else None,
     )
+
+
+def _last_part(name: str) -> str:
+    return re.split(r"[/.]", name)[-1].lower()
 
 
 def _pair(value: object) -> tuple[float | None, float | None] | None:

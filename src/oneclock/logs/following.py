@@ -1,4 +1,4 @@
-"""A run's own output while it is written: what was printed since one last looked."""
+"""A run's own output while it is written: what was printed since the last look."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _MOST_AT_ONCE = 2**24
 
 
 class PrintedValue(NamedTuple):
-    """One printed value: `unit` is "step", "epoch" or "tokens", and `place` counts it."""
+    """One printed value: `unit` is "step", "epoch" or "tokens", and `position` counts it."""
 
     unit: str
-    place: float
+    position: float
     metric: str
     value: float
 
 
 class Followed:
-    """The terminal output of a run that may still go on, read no byte twice; any trainer that `printed` knows.
+    """The terminal output of a run that may still go on. No byte is read twice.
 
-    `new` may be called as often as one likes, before the file is there too. Only whole lines count, so the last line
-    of a finished run has to be ended, as every print ends it.
+    `new` may be called at any time, also before the file exists. Only complete lines count, so the last line of a
+    finished run must end with a newline, as `print` does it.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "output.log"
@@ -35,8 +35,8 @@ class Followed:
     >>> _ = path.write_text("compiling ...\\nstep 250: train loss 2.4, val loss 2.5\\nstep 500: tra")
     >>> for point in output.new():
     ...     print(point)
-    PrintedValue(unit='step', place=250.0, metric='train_loss', value=2.4)
-    PrintedValue(unit='step', place=250.0, metric='val_loss', value=2.5)
+    PrintedValue(unit='step', position=250.0, metric='train_loss', value=2.4)
+    PrintedValue(unit='step', position=250.0, metric='val_loss', value=2.5)
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -54,10 +54,10 @@ class Followed:
             data = file.read(max(min(size - self._at, _MOST_AT_ONCE), 0))
         whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 or (len(data) if len(data) == _MOST_AT_ONCE else 0)
         self._at += whole
-        said = (self._lines.take(line) for line in data[:whole].decode(errors="replace").splitlines())
+        lines = (self._lines.take(line) for line in data[:whole].decode(errors="replace").splitlines())
         return [
-            PrintedValue(one.unit, one.place, metric, value)
-            for one in said
+            PrintedValue(one.unit, one.position, metric, value)
+            for one in lines
             if one is not None
             for metric, value in one.metrics.items()
         ]

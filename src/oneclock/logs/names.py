@@ -1,4 +1,4 @@
-"""Which column is the validation loss, which the step: guesses from names alone, and the one place that makes them."""
+"""Which column is the validation loss and which is the step, guessed from their names. No other module guesses."""
 
 from __future__ import annotations
 
@@ -6,33 +6,17 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from oneclock import metric
+
 _VALIDATION = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "heldout"})
 _TRAINING = frozenset({"train", "training", "batch"})
-_LOSS = frozenset({"loss", "nll", "xent", "ce", "crossentropy", "mse", "mae", "rmse", "bpb", "bpc"})
-_LOWER_IS_BETTER = frozenset({"perplexity", "ppl", "error", "err", "wer", "cer"})
-_HIGHER_IS_BETTER = frozenset(
-    {
-        "acc",
-        "accuracy",
-        "f1",
-        "auc",
-        "auroc",
-        "bleu",
-        "rouge",
-        "precision",
-        "recall",
-        "map",
-        "iou",
-        "dice",
-        "r2",
-        "top1",
-    }
-)
-_NOT_A_METRIC = frozenset(
-    {"timestamp", "time", "runtime", "lr", "samples", "second", "seconds", "grad", "norm", "scale", "hparam"}
-)
+_SETTINGS_AND_SPEED = """
+timestamp time runtime second seconds samples throughput tps mfu flops memory
+lr learning momentum beta beta1 beta2 wd grad norm scale hparam
+"""
+_NOT_A_METRIC = frozenset(_SETTINGS_AND_SPEED.split())
 _TIMES = ("wall time", "walltime", "timestamp", "_timestamp", "time", "_runtime")
-_REMEMBERED = 4096  # names whose meaning is not worked out again: a log repeats a few on every line
+_REMEMBERED = 4096  # a log repeats a few names on every line
 _STEP = re.compile(
     r"_*(?:(?:global|train|training|trainer|optimizer|opt|total|num|n|max)_)?(?:step|iteration|iter|update)s?"
 )
@@ -46,66 +30,62 @@ _LABEL = re.compile(r"(?:metric|metric_name|name|tag|key|variable)")
 _VALUE = re.compile(r"values?")
 
 
-def tokens(name: str) -> frozenset[str]:
-    """The lower-case words of a name: `eval/SquadLoss_1` -> eval, squad, loss, 1."""
-    return frozenset(re.findall(r"[a-z]+\d*|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
-
-
 @lru_cache(_REMEMBERED)
 def rank(name: str) -> int | None:
-    """How likely `name` is the validation loss: 0 is surest, None is no loss at all.
+    """How likely `name` is the validation loss: 0 is most likely, None is not a loss.
 
     >>> [rank(name) for name in ("val_loss", "eval/squad_loss", "test_loss", "loss", "train_loss", "accuracy")]
     [0, 1, 3, 4, 5, None]
     """
-    words = tokens(name)
-    if words & (_HIGHER_IS_BETTER | _NOT_A_METRIC):
+    if not is_metric(name) or metric.higher_is_better(name) is not False:
         return None
+    words = metric.words(name)
     validation, training = bool(words & _VALIDATION), bool(words & _TRAINING)
-    if words & _LOSS:
+    if words & metric.LOSSES:
         if validation:
             return 0 if len(words) == 2 else 1
         return 5 if training else 3 if "test" in words else 4
-    return 2 if validation and words & _LOWER_IS_BETTER else None
+    return 2 if validation else None
 
 
-def is_place(name: str) -> bool:
+@lru_cache(_REMEMBERED)
+def is_metric(name: str) -> bool:
+    """Whether the name may be of a metric that measures the model, and not of its speed or settings."""
+    return not metric.words(name) & _NOT_A_METRIC
+
+
+def is_position(name: str) -> bool:
     """Whether the name says where or when something was logged, or by which run, and not what."""
     return is_step(name) or is_epoch(name) or is_run(name) or amount(name) is not None or name.lower() in _TIMES
 
 
 def is_training(name: str) -> bool:
-    """Whether the name is of a loss on the training data, as far as names tell."""
+    """Whether the name is of a loss on the training data, as far as names show it."""
     return rank(name) in (4, 5)
 
 
-def is_higher_better(name: str) -> bool:
-    """Whether larger values of the metric are better, as of an accuracy."""
-    return bool(tokens(name) & _HIGHER_IS_BETTER)
+def choose_metric(names: Iterable[str], requested: str | None, where: object) -> str:
+    """The metric `requested`, or the likeliest validation loss among `names`; without a loss, the only metric.
 
-
-def choose_metric(names: Iterable[str], named: str | None, where: object) -> str:
-    """The metric `named`, or the likeliest validation loss among `names`; the first of equals.
-
-    >>> choose_metric(["loss", "val_acc", "val_loss"], None, "log.csv")
-    'val_loss'
+    >>> choose_metric(["loss", "val_acc", "val_loss"], None, "a.csv"), choose_metric(["lr", "reward"], None, "a.csv")
+    ('val_loss', 'reward')
     """
     names = list(dict.fromkeys(names))
-    if named is not None:
-        return _named(names, named, where, "metric")
-    ranked = [(rank(name), name) for name in names]
-    losses = [(place, name) for place, name in ranked if place is not None]
+    if requested is not None:
+        return _match(names, requested, where, "metric")
+    losses = [name for name in names if rank(name) is not None]
     if losses:
-        return min(losses, key=lambda pair: pair[0])[1]
-    if len(names) == 1 and not is_higher_better(names[0]):
-        return names[0]
+        return candidates(losses)[0]
+    metrics = list(filter(is_metric, names)) or names
+    if len(metrics) == 1:
+        return metrics[0]
     raise ValueError(f"{where} has no column that looks like a loss; name one of: {listed(names)}")
 
 
 def candidates(names: Iterable[str]) -> list[str]:
     """All metrics, likeliest first."""
-    places = {name: rank(name) for name in names}
-    return sorted(places, key=lambda name: 9 if places[name] is None else places[name] or 0)
+    ranks = {name: rank(name) for name in names}
+    return sorted(ranks, key=lambda name: 9 if ranks[name] is None else ranks[name] or 0)
 
 
 @lru_cache(_REMEMBERED)
@@ -136,14 +116,14 @@ def amount(name: str) -> str | None:
 
 
 def part(column: str, cell: object) -> str | None:
-    """The part of the data that a row is of, where the column tells it: of `split`, `val`; else None.
+    """The part of the data that a row is of, where the column says it (`val` in a column `split`); else None.
 
     >>> part("split", "Val"), part("phase", "warmup"), part("note", "val")
     ('Val', None, None)
     """
     if not isinstance(cell, str) or _PART.fullmatch(_last_part(column)) is None:
         return None
-    return cell.strip() if tokens(cell) & (_VALIDATION | _TRAINING | {"test"}) else None
+    return cell.strip() if metric.words(cell) & (_VALIDATION | _TRAINING | {"test"}) else None
 
 
 def long_columns(columns: Iterable[str]) -> tuple[str, str] | None:
@@ -160,29 +140,29 @@ def long_columns(columns: Iterable[str]) -> tuple[str, str] | None:
 
 @lru_cache(_REMEMBERED)
 def is_run(name: str) -> bool:
-    """Whether a column tells runs or seeds of one file apart."""
+    """Whether a column names the run or the seed of a row."""
     return _RUN.fullmatch(_last_part(name)) is not None
 
 
-def choose_step(names: Iterable[str], named: str | None, where: object) -> str | None:
-    """The step column `named`, or the likeliest: one of steps before one of epochs, or None where there is neither."""
+def choose_step(names: Iterable[str], requested: str | None, where: object) -> str | None:
+    """The step column `requested`, or the likeliest: steps before epochs, tokens and samples. None without any."""
     names = list(dict.fromkeys(names))
-    if named is not None:
-        return _named(names, named, where, "step column")
+    if requested is not None:
+        return _match(names, requested, where, "step column")
     return next(iter(step_candidates(names)), None)
 
 
 def step_candidates(names: Iterable[str]) -> list[str]:
     """The columns that count steps, those named plainly `step` or `global_step` first, then epochs, tokens, samples.
 
-    A name that begins with an underscore is a logger's own count, of its calls perhaps: it comes after the others.
+    A name that begins with an underscore is a logger's own counter, perhaps of its calls: it comes after the others.
     """
     names = list(names)
 
-    def place(name: str) -> tuple[bool, bool]:
+    def order(name: str) -> tuple[bool, bool]:
         return name.startswith("_"), _last_part(name).strip("_") not in ("step", "global_step")
 
-    return sorted(filter(is_step, names), key=place) + list(filter(is_epoch, names)) + list(filter(amount, names))
+    return sorted(filter(is_step, names), key=order) + list(filter(is_epoch, names)) + list(filter(amount, names))
 
 
 def listed(names: Iterable[str], most: int = 12) -> str:
@@ -192,13 +172,13 @@ def listed(names: Iterable[str], most: int = 12) -> str:
     return (", ".join(repr(name) for name in names[:most]) + more) or "nothing"
 
 
-def _named(names: list[str], named: str, where: object, kind: str) -> str:
-    if named in names:
-        return named
-    close = [name for name in names if name.lower() == named.lower()]
+def _match(names: list[str], requested: str, where: object, kind: str) -> str:
+    if requested in names:
+        return requested
+    close = [name for name in names if name.lower() == requested.lower()]
     if len(close) == 1:
         return close[0]
-    raise ValueError(f"{where} has no {kind} {named!r}; it has: {listed(names)}")
+    raise ValueError(f"{where} has no {kind} {requested!r}; it has: {listed(names)}")
 
 
 def _last_part(name: str) -> str:

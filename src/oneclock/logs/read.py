@@ -1,18 +1,19 @@
-"""From a path to curves: which reader, which metric, which step, and what a person should know of the choice."""
+"""From a path to curves: which reader, which metric, which step, and what the user should know about it."""
 
 from __future__ import annotations
 
 import csv
+import math
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oneclock.guards import plain_file
 from oneclock.horizon import Curve
 from oneclock.logs import names
 from oneclock.logs.arguments import Arguments, understood
-from oneclock.logs.clock import Rates, clock
+from oneclock.logs.diagnose import describe
 from oneclock.logs.formats import (
     dvclive,
     json_document,
@@ -32,8 +33,12 @@ from oneclock.logs.formats import (
     wandb_run,
 )
 from oneclock.logs.formats.folder import Folder
-from oneclock.logs.seeming import seems
-from oneclock.logs.source import Contents, Found, Reader, Wanted
+from oneclock.logs.inputs import Table, as_file
+from oneclock.logs.log_warnings import about_curves, about_metric, about_points
+from oneclock.logs.series import Series, placeholders_in
+from oneclock.logs.source import Contents, RawRun, Reader, Wanted
+from oneclock.logs.step_units import Conversion, step_unit
+from oneclock.metric import LOWER_BY_NAME, Direction, decide
 from oneclock.plain_text import printable
 
 FILES: tuple[Reader, ...] = (
@@ -52,7 +57,7 @@ FILES: tuple[Reader, ...] = (
     plain_csv,
     terminal,
 )
-"""The formats of files, the more particular first: the first whose `sniff` says yes reads the path."""
+"""The formats of files, the more specific first: the first whose `sniff` returns True reads the path."""
 
 FOLDERS: tuple[Reader, ...] = (
     own_records,
@@ -68,23 +73,39 @@ FOLDERS: tuple[Reader, ...] = (
 
 
 class NotFinite(ValueError):
-    """A log whose loss is there and never finite: of a run that diverged from the start."""
+    """A log with a loss that is never finite: the run diverged from the start."""
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """One run of a log: its curve, and the arguments it was started with where the log has them."""
+    """One run of a log: its curve, and the arguments it was started with where the log has them.
+
+    The curve is to be minimised: where `higher_is_better`, it holds the negated metric.
+    """
 
     name: str
     curve: Curve
     arguments: Arguments
+    higher_is_better: bool = False
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The metric as it was logged."""
+        return tuple(-loss for loss in self.curve.losses) if self.higher_is_better else self.curve.losses
+
+    @property
+    def diverged_at(self) -> float | None:
+        """The step from which on no loss is finite; None where the last one is."""
+        last = max(index for index, loss in enumerate(self.curve.losses) if math.isfinite(loss))
+        return self.curve.steps[last + 1] if last + 1 < len(self.curve.steps) else None
 
 
 @dataclass(frozen=True)
 class Log:
-    """What was read: `runs`, the metric and step columns taken and those there were, and `warnings`.
+    """What was read: `runs`, the chosen metric and step column with their alternatives, and `warnings`.
 
-    `unit` is what the curves count: steps, or where those cannot be had epochs, tokens, samples or evaluations.
+    `unit` is what the curves count: steps, or where those are not known epochs, tokens, samples or evaluations.
+    `direction` is which way the metric improves, and how that is known.
     """
 
     path: str
@@ -96,38 +117,58 @@ class Log:
     unit: str
     runs: tuple[LoggedRun, ...]
     warnings: tuple[str, ...]
+    direction: Direction = LOWER_BY_NAME
 
     @property
     def curves(self) -> list[Curve]:
-        """One curve per run."""
+        """One curve per run, to be minimised."""
         return [run.curve for run in self.runs]
+
+    @property
+    def is_training(self) -> bool:
+        """Whether the metric seems to be a loss on the training data."""
+        return names.is_training(self.metric)
+
+    def require_loss(self) -> None:
+        """ValueError unless the metric is known to be better when lower, as a comparison of several runs needs it.
+
+        A guess from the curve does not do here: a run that diverged has a curve of the opposite shape.
+        """
+        if self.direction.higher_is_better:
+            raise ValueError(f"{self.path}: higher {self.metric!r} is better; log a loss instead, such as 1 - accuracy")
+        if self.direction.source == "curve":
+            raise ValueError(f"{self.path}: it is not known that lower {self.metric!r} is better; name it as a loss")
 
 
 def read_log(
-    path: str | Path,
+    path: str | Path | Table,
     metric: str | None = None,
     step: str | None = None,
     *,
     steps_per_epoch: float | None = None,
     tokens_per_step: float | None = None,
     columns: Sequence[str] | None = None,
+    higher_is_better: bool | None = None,
 ) -> Log:
     """Read a log or a folder of logs, whatever wrote it.
 
     Args:
-        path: A file or a folder of any format in docs/advise.md; it is found by looking inside.
-        metric: The validation loss; guessed from the names where it is not given.
-        step: The column or key that counts steps, epochs or tokens; guessed likewise.
-        steps_per_epoch: Turns a log of epochs into steps.
-        tokens_per_step: Turns a log of tokens or samples into steps.
+        path: A file or a folder of any format in docs/advise.md, recognised by its content. A file may be compressed
+            with gzip. A table in memory is read too: a DataFrame, or a mapping of column names to columns.
+        metric: The validation loss or another metric; guessed from the names by default.
+        step: The column or key that counts steps, epochs or tokens; guessed from the names by default.
+        steps_per_epoch: Converts a log of epochs to steps.
+        tokens_per_step: Converts a log of tokens or samples to steps.
         columns: The names of the columns of a CSV file that has no header.
+        higher_is_better: Which way the metric improves. By default its name decides (`oneclock.metric`), else its
+            curve, with a warning.
 
     Returns:
-        The runs with their curves and arguments, what was chosen, and in `warnings` all that was left out.
+        The runs with their curves and arguments, what was chosen, and in `warnings` what was left out or is doubtful.
 
     Raises:
         FileNotFoundError: There is nothing at the path.
-        ValueError: It holds no curve; the message says what it seems to be and what to do.
+        ValueError: It holds no curve, or the direction of its metric is unclear; the message says what to do.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "log.csv"
@@ -136,18 +177,25 @@ def read_log(
     >>> log.format, log.metric, log.step, log.curves
     ('CSV', 'val_loss', 'step', [Curve(steps=(100, 200), losses=(2.0, 1.5))])
     """
-    rates = Rates(steps_per_epoch, tokens_per_step)
-    path, wanted = Path(path), Wanted(metric, step, None if columns is None else tuple(columns))
-    return read_as(plain_csv if columns is not None else _reader_of(path), path, wanted, rates)
+    conversion = Conversion(steps_per_epoch, tokens_per_step)
+    wanted = Wanted(metric, step, None if columns is None else tuple(columns), higher_is_better)
+    with as_file(path) as (file, called):
+        try:
+            log = read_as(plain_csv if columns is not None else _reader_of(file), file, wanted, conversion)
+        except NotFinite as error:
+            raise NotFinite(str(error).replace(str(file), called)) from None
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(file), called)) from None
+    return replace(log, path=called)
 
 
 def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: float | None = None) -> Log:
-    """Read what a run printed to the terminal, captured in a file; the run may still go on.
+    """Read the terminal output of a run, captured in a file. The run may still go on.
 
     Args:
         path: The captured output, with anything between the lines of the curve.
-        metric: As printed, words joined by `_`; guessed where it is not given.
-        steps_per_epoch: Turns output that names only epochs into steps.
+        metric: As printed, words joined by `_`; guessed by default.
+        steps_per_epoch: Converts output that names only epochs to steps.
 
     Returns:
         The curve so far. To read each line only once while a run goes on, see `Followed`.
@@ -161,13 +209,13 @@ def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: f
     >>> read_text(path).curves
     [Curve(steps=(0, 250), losses=(4.3, 2.5))]
     """
-    return read_as(terminal, Path(path), Wanted(metric), Rates(steps_per_epoch))
+    return read_as(terminal, Path(path), Wanted(metric), Conversion(steps_per_epoch))
 
 
-def read_as(reader: Reader, path: Path, wanted: Wanted, rates: Rates | None = None) -> Log:
-    """Read the path as one format, whatever it looks like: curves, or one ValueError, a plain line."""
+def read_as(reader: Reader, path: Path, wanted: Wanted, conversion: Conversion | None = None) -> Log:
+    """Read the path as one format, whatever it looks like. Every problem is a ValueError with one plain line."""
     try:
-        return _log(path, reader.load(path, wanted), wanted.metric, rates or Rates())
+        return _log(path, reader.load(path, wanted), wanted, conversion or Conversion())
     except NotFinite as error:
         raise NotFinite(printable(str(error))) from None
     except ValueError as error:
@@ -192,28 +240,36 @@ def _reader_of(path: Path) -> Reader:
     for reader in FOLDERS if path.is_dir() else FILES:
         if reader.sniff(path):
             return reader
-    raise ValueError(printable(f"{path} is no log that can be read; {seems(path)}"))
+    raise ValueError(printable(f"{path} is not a log that can be read; {describe(path)}"))
 
 
-def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:
+def _log(path: Path, source: Contents, wanted: Wanted, conversion: Conversion) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
-    held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
-    if not seen or (named is None and not held):
-        why = _off_the_clock(source.runs)
-        raise ValueError(f"{path} ({source.format}) holds no curve{why}; it has: {names.listed(seen)}")
-    metric = names.choose_metric(seen, named, path)
-    chosen = [run for run in source.runs if len(run.series.get(metric, ()))]
-    if not chosen:
-        why = _off_the_clock(source.runs) or f"; name one of: {names.listed(held)}"
-        raise ValueError(f"{path} ({source.format}) has no values of {metric!r}{why}")
-    ticks = clock(source, chosen, [run.series[metric].starts_at for run in chosen], rates)
-    curves = [(run, run.series[metric].curve(ticks.times, ticks.per, ticks.offset)) for run in chosen]
-    runs = [LoggedRun(run.name, curve, understood(run.arguments)) for run, curve in curves if curve is not None]
+    metric, chosen = _chosen(path, source, wanted, seen)
+    direction = _direction(path, metric, [run.series[metric] for run in chosen], wanted)
+    for run in chosen:
+        run.series[metric].higher_is_better = direction.higher_is_better
+        if not direction.higher_is_better:
+            run.series[metric].drop_placeholders()
+    chosen = [run for run in chosen if len(run.series[metric])]
+    unit = step_unit(source, chosen, [run.series[metric].starts_at for run in chosen], conversion)
+    curves = [(run, run.series[metric].curve(unit.times, unit.per, unit.offset)) for run in chosen]
+    runs = [
+        LoggedRun(run.name, curve, understood(run.arguments, run.logged_arguments), direction.higher_is_better)
+        for run, curve in curves
+        if curve is not None
+    ]
     if not runs:
         others = [name for name in seen if name != metric]
         way = f"; name another of: {names.listed(others)}" if others else ""
         raise NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
-    warnings = [*source.warnings, *ticks.warnings, *_about_metric(metric, named, seen), *_about_points(chosen, metric)]
+    warnings = [
+        *source.warnings,
+        *unit.warnings,
+        *about_metric(metric, direction, seen, requested=wanted.metric is not None),
+        *about_points([run.series[metric] for run in chosen], metric),
+        *about_curves(runs, metric, unit.unit),
+    ]
     if len(runs) < len(chosen):
         warnings.append(f"{len(chosen) - len(runs)} runs without a finite {metric!r} were left out")
     return Log(
@@ -223,42 +279,46 @@ def _log(path: Path, source: Contents, named: str | None, rates: Rates) -> Log:
         metrics=tuple(names.candidates(seen)),
         step=source.step,
         steps=tuple(source.steps),
-        unit=ticks.unit,
+        unit=unit.unit,
         runs=tuple(runs),
         warnings=tuple(dict.fromkeys(warnings)),
+        direction=direction,
     )
 
 
-def _off_the_clock(runs: list[Found]) -> str:
-    """Why there is no point of a curve where values were logged all the same, or nothing."""
+def _chosen(path: Path, source: Contents, wanted: Wanted, seen: list[str]) -> tuple[str, list[RawRun]]:
+    """The metric to read and the runs that have values of it; ValueError where there are none."""
+    held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
+    if not seen or (wanted.metric is None and not held):
+        why = _no_valid_step(source.runs)
+        raise ValueError(f"{path} ({source.format}) holds no curve{why}; it has: {names.listed(seen)}")
+    metric = names.choose_metric(seen, wanted.metric, path)
+    runs = [run for run in source.runs if len(run.series.get(metric, ()))]
+    if not runs:
+        why = _no_valid_step(source.runs) or f"; name one of: {names.listed(held)}"
+        raise ValueError(f"{path} ({source.format}) has no values of {metric!r}{why}")
+    return metric, runs
+
+
+def _direction(path: Path, metric: str, series: list[Series], wanted: Wanted) -> Direction:
+    """Which way the metric improves; ValueError where neither the user, nor the name, nor the curves say it."""
+    direction = decide(metric, map(_without_placeholders, series), wanted.higher_is_better)
+    thinned = any(one.merged > 1 for one in series)  # by the wrong direction, perhaps
+    if direction is None or (direction.source == "curve" and thinned):
+        raise ValueError(
+            f"{path}: it is not clear whether higher or lower values of {metric!r} are better; "
+            "say it (--higher-is-better or --lower-is-better; in Python higher_is_better=True or False)"
+        )
+    return direction
+
+
+def _without_placeholders(series: Series) -> list[float]:
+    values = series.values
+    placeholders = placeholders_in(values)
+    return [value for value in values if value not in placeholders]
+
+
+def _no_valid_step(runs: list[RawRun]) -> str:
+    """Why values were logged and yet no point of a curve is left, or nothing."""
     left_out = sum(series.ignored for run in runs for series in run.series.values())
-    return f": what it logged ({left_out:,} values) lies at negative or impossible steps" if left_out else ""
-
-
-def _about_metric(metric: str, named: str | None, seen: list[str]) -> list[str]:
-    found = []
-    if names.is_higher_better(metric):
-        found.append(f"of {metric!r} more is better: its negative is read as the loss")
-    if named is None and names.is_training(metric):
-        found.append(
-            f"no validation loss was found: {metric!r} may be a training loss, which says little of the horizon"
-        )
-    equals = [name for name in seen if name != metric and names.rank(name) == names.rank(metric)]
-    if named is None and equals:
-        found.append(f"{names.listed(equals)} would do as well as {metric!r}; name the metric to choose")
-    return found
-
-
-def _about_points(runs: list[Found], metric: str) -> list[str]:
-    found = []
-    series = [run.series[metric] for run in runs]
-    if ignored := sum(one.ignored for one in series):
-        found.append(f"{ignored:,} values at negative or impossible steps were left out")
-    if duplicates := sum(one.duplicates for one in series):
-        found.append(f"{duplicates:,} steps were logged more than once: the last value counts")
-    if (merged := max(one.merged for one in series)) > 1:
-        found.append(
-            f"a very long curve was thinned to the lowest of up to {merged} evaluations in a row: "
-            f"the best loss is exact, the stop to within {2 * merged} evaluations"
-        )
-    return found
+    return f": its {left_out:,} values are at negative or impossible steps" if left_out else ""

@@ -1,15 +1,16 @@
-"""What a reader is asked for, and what it hands over: the values between the formats and `oneclock.logs.read`."""
+"""The values between the readers and `oneclock.logs.read`: what a reader is asked for, and what it returns."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from oneclock.logs import names
-from oneclock.logs.gathering import Gathered
+from oneclock.logs.arguments import LoggedArgument
+from oneclock.logs.series import Series
+from oneclock.metric import higher_is_better
 
 MOST_RUNS = 256
 """Runs that one log may hold."""
@@ -20,23 +21,29 @@ _MOST_SEEN = 4096  # metrics of one run whose names are kept
 
 @dataclass(frozen=True)
 class Wanted:
-    """The columns a person named; None where they are to be guessed. `columns` are those of a file without a header."""
+    """What the user says about a log, None where it is to be guessed. `columns` are for a file without a header."""
 
     metric: str | None = None
     step: str | None = None
     columns: tuple[str, ...] | None = None
+    higher_is_better: bool | None = None
+
+    def only(self, metric: str) -> Wanted:
+        """The same request for one metric that was chosen."""
+        return replace(self, metric=metric)
 
 
-class Found:
-    """One run in a log: its metrics by name, and the arguments it was started with.
+class RawRun:
+    """One run in a log: its metrics by name, the arguments it was started with, and those it logged while it ran.
 
     A format that knows its metrics only at the end offers each value; what cannot be the answer is not kept.
     """
 
     def __init__(self, name: str, arguments: Mapping[str, Any] | None = None) -> None:
         self.name = name
-        self.series: dict[str, Gathered] = {}
+        self.series: dict[str, Series] = {}
         self.arguments: dict[str, Any] = dict(arguments or {})
+        self.logged_arguments: dict[str, LoggedArgument] = {}
         self._seen: dict[str, None] = {}
 
     @property
@@ -44,38 +51,46 @@ class Found:
         """Every metric's name, in the order met."""
         return list(self._seen)
 
-    def saw(self, metrics: Iterable[str]) -> None:
+    def note(self, metrics: Iterable[str]) -> None:
         """Note names without values."""
         for metric in metrics:
             if len(self._seen) < _MOST_SEEN:
                 self._seen.setdefault(metric)
 
     def holds(self, metric: str, wanted: Wanted) -> bool:
-        """Whether values of the metric are kept: of the one named, or of those that look like a loss."""
+        """Whether values of the metric are kept: of the one requested, or of those that look like a loss."""
         if metric in self.series:
             return True
         if metric in self._seen or len(self.series) >= _MOST_HELD or len(self._seen) >= _MOST_SEEN:
             return False
-        first = not self._seen
-        self.saw([metric])
+        self.note([metric])
         if wanted.metric is None:
-            kept = first or names.rank(metric) is not None  # a first metric of any name may stay the only one
+            only = not any(map(names.is_metric, self.series))  # a first metric of any name may stay the only one
+            kept = only or names.rank(metric) is not None
         else:
             kept = metric.lower() == wanted.metric.lower()
         if kept:
-            self.keep(metric)
+            self.keep(metric, wanted)
         return kept
 
-    def keep(self, metric: str) -> Gathered:
-        """Begin the series of a metric."""
-        self.saw([metric])
-        self.series[metric] = Gathered(sign=-1.0 if names.is_higher_better(metric) else 1.0)
+    def keep(self, metric: str, wanted: Wanted) -> Series:
+        """Begin the series of a metric. A very long one is thinned, so its direction counts from the start."""
+        self.note([metric])
+        asked = wanted.higher_is_better
+        self.series[metric] = Series(higher_is_better=bool(higher_is_better(metric) if asked is None else asked))
         return self.series[metric]
 
     def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
         """Keep one value, if the metric's are kept."""
         if self.holds(metric, wanted):
             self.series[metric].add(step, value)
+
+    def log_argument(self, name: str, value: Any) -> None:
+        """Note an argument that was logged at some step, where it may change from step to step."""
+        if name in self.logged_arguments:
+            self.logged_arguments[name].add(value)
+        else:
+            self.logged_arguments[name] = LoggedArgument(value)
 
 
 class Runs:
@@ -88,32 +103,32 @@ class Runs:
 
     def __init__(self, where: object) -> None:
         self._where = where
-        self._runs: dict[Hashable, Found] = {}
+        self._runs: dict[Hashable, RawRun] = {}
 
-    def of(self, key: Hashable, name: str) -> Found:
+    def of(self, key: Hashable, name: str) -> RawRun:
         """The run of that key, begun where it is new."""
         run = self._runs.get(key)
         if run is None:
             if len(self._runs) >= MOST_RUNS:
                 raise ValueError(f"{self._where} holds more than {MOST_RUNS} runs; read those of one experiment alone")
-            run = self._runs[key] = Found(name)
+            run = self._runs[key] = RawRun(name)
         return run
 
-    def known(self, key: Hashable) -> Found | None:
+    def get(self, key: Hashable) -> RawRun | None:
         """The run of that key, if it was met."""
         return self._runs.get(key)
 
-    def all(self) -> list[Found]:
+    def all(self) -> list[RawRun]:
         """Every run, in the order met."""
         return list(self._runs.values())
 
 
 @dataclass
 class Contents:
-    """All a reader found: runs, the step column taken and those there were, and what a person should know."""
+    """What a reader returns: runs, the step column and its alternatives, and what the user should know."""
 
     format: str
-    runs: list[Found]
+    runs: list[RawRun]
     step: str | None = "step"
     steps: list[str] = field(default_factory=lambda: ["step"])
     warnings: list[str] = field(default_factory=list)
@@ -125,32 +140,16 @@ class Reader(Protocol):
     FORMAT: str
 
     def sniff(self, path: Path) -> bool:
-        """Whether the path holds this format, by looking inside; it never raises over what it finds."""
+        """Whether the path holds this format, by looking inside. It does not raise, whatever is inside."""
 
     def load(self, path: Path, wanted: Wanted) -> Contents:
         """Read it, in bounded memory; ValueError where it cannot be read."""
 
 
-def number(value: object) -> float | None:
-    """A logged value as a float, or None where it is not a number.
+def part_prefix(pairs: Mapping[str, Any]) -> str:
+    """What to put before the metrics of a row that says which part of the data it is about, or nothing.
 
-    >>> number("1.5"), number(True), number("fast"), number(10**400)
-    (1.5, None, None, inf)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-    except ValueError:
-        return None
-
-
-def parted(pairs: Mapping[str, Any]) -> str:
-    """What to put before the metrics of a row whose own cell says of which part of the data it is, or nothing.
-
-    >>> parted({"step": 5, "split": "val", "loss": 2.0}), parted({"step": 5, "loss": 2.0})
+    >>> part_prefix({"step": 5, "split": "val", "loss": 2.0}), part_prefix({"step": 5, "loss": 2.0})
     ('val/', '')
     """
     return next((f"{part}/" for key, cell in pairs.items() if (part := names.part(key, cell))), "")

@@ -1,8 +1,12 @@
-"""Balanced Adam for PyTorch: thin subclasses of torch's optimizers, weight-decay groups, a scheduler and a probe."""
+"""Balanced Adam for PyTorch: thin subclasses of torch's optimizers, weight-decay groups and a scheduler."""
+
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("the optimizers need torch: pip install 'oneclock[torch]'", name="torch") from error
 
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
 from oneclock.optim.groups import decay_groups
-from oneclock.optim.probe import MemoryProbe
 from oneclock.optim.scheduler import RefreshScheduler
 
-__all__ = ["BalancedAdam", "BalancedAdamW", "MemoryProbe", "RefreshScheduler", "decay_groups"]
+__all__ = ["BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"]

@@ -1,60 +1,76 @@
-"""A step of a parameter group with compact state: the loop for what lies plainly on a CPU, plain torch for the rest."""
+"""One step of a parameter group with compact state: a kernel where there is one, otherwise the definition.
+
+The kernels are `compact_loop` (CPU, needs Numba) and `compact_triton` (CUDA and ROCm, needs Triton). They take
+contiguous tensors. Every other tensor goes to the definition, with the same numbers.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import importlib.util
+import warnings
 from collections.abc import Mapping
-from itertools import product
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from oneclock.optim.compact import RATIO, SCALE, Update, advance, fresh, line
-from oneclock.optim.layout import PLAIN, here, misfit
+from oneclock.optim.compact import RATIO, SCALE, Update, advance, new_state
+from oneclock.optim.layout import PLAIN, describe_mismatch, local_tensor
+from oneclock.optim.shards import shard_offsets
 
 DTYPES = (torch.float32, torch.bfloat16)
-KINDS = frozenset(product(DTYPES, DTYPES))
-"""What the loop takes: the dtypes of a parameter and of its gradient."""
-NOTHING = (None,) * 5
-UNKNOWN = ("amsgrad", "capturable", "differentiable", "foreach")
+REFUSED = ("amsgrad", "capturable", "differentiable", "foreach")
+KERNELS = {
+    "cpu": ("numba", "compact_loop", "pip install 'oneclock[compact]'"),
+    "cuda": ("triton", "compact_triton", "pip install triton (it comes with torch for CUDA and ROCm)"),
+}
+"""For each type of device: the package that its kernel needs, the kernel's module, and how to install the package.
+
+ROCm devices are "cuda" too."""
+NOT_CHECKED = (None,) * 6
 
 
 @functools.cache
-def loop() -> ModuleType | None:
-    """The compiled loop where Numba is installed, else None."""
-    return importlib.import_module("oneclock.optim.compact_loop") if importlib.util.find_spec("numba") else None
+def kernel_for(device_type: str) -> ModuleType | None:
+    """The kernel for this type of device, or None if there is none or its package is not installed."""
+    if device_type not in KERNELS:
+        return None
+    package, module, _ = KERNELS[device_type]
+    if not importlib.util.find_spec(package):
+        return None
+    return importlib.import_module(f"oneclock.optim.{module}")
 
 
-def refuse(group: dict[str, Any]) -> None:
-    """Stop, in words, at a group that compact state cannot serve."""
-    for name in UNKNOWN:
+def check_group(group: dict[str, Any]) -> None:
+    """Raise an error for a group that compact state does not support."""
+    for name in REFUSED:
         if group[name]:
-            raise ValueError(f"compact state does not go with {name}=True: leave it out, or use state='full'")
-    if group["fused"] and loop() is None:
-        raise ImportError("fused=True with compact state needs numba: pip install 'oneclock[compact]'")
+            raise ValueError(f"compact state does not work with {name}=True: leave it out, or use state='full'")
     for p in group["params"]:
         if p.dtype not in DTYPES:
             raise ValueError(f"compact state is for float32 and bfloat16 parameters, got {p.dtype}; use state='full'")
+        if group["fused"] and kernel_for(p.device.type) is None:
+            _, _, install = KERNELS.get(p.device.type, ("", "", "leave out fused=True: this device has no kernel"))
+            raise ImportError(f"fused=True with compact state needs a kernel for {p.device.type}: {install}")
 
 
 def step(
-    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], known: dict[int, Any], stochastic: bool
+    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], checked: dict[int, Any], stochastic: bool
 ) -> None:
     """Update the group's parameters that have a gradient, and their state, in place.
 
-    `known` keeps, by the id of a parameter, state that was found to be as the loop walks it.
+    `checked` remembers, by the id of a parameter, the state that passed the checks.
     """
     if torch.compiler.is_compiling():
         settings = _settings(group, group["lr"], stochastic)
         for p in (p for p in group["params"] if p.grad is not None):
             own = state[p] or _begin(p, p.grad, state[p])
-            advance(p, _checked(p, p.grad, own), own, group["betas"][0], settings)
+            advance(p, _checked_gradient(p, p.grad, own), own, group["betas"][0], settings)
     else:
-        _step_at_once(group, state, known, _settings(group, float(group["lr"]), stochastic))
+        _step_eager(group, state, checked, _settings(group, float(group["lr"]), stochastic))
 
 
 def _settings(group: dict[str, Any], lr: Any, stochastic: bool) -> Update:
@@ -62,75 +78,105 @@ def _settings(group: dict[str, Any], lr: Any, stochastic: bool) -> Update:
     return Update(lr, group["weight_decay"], group["eps"], decoupled, maximize, stochastic)
 
 
-@torch._disable_dynamo
-def _step_at_once(
-    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], known: dict[int, Any], settings: Update
+def _step_eager(
+    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], checked: dict[int, Any], settings: Update
 ) -> None:
-    fast = None if group["fused"] is False else loop()
-    rows: dict[Any, list[int]] = {kinds: [] for kinds in KINDS if fast}
-    kept = []  # copies of gradients must outlive the loop, which knows addresses only
+    beta, definition_only = group["betas"][0], group["fused"] is False
+    work: dict[Any, list[int]] = {}
+    copies = []  # the kernels get addresses; a redistributed gradient must live until they have run
     for p in group["params"]:
         grad = p.grad
         if grad is None:
             continue
         own = state[p] or _begin(p, grad, state[p])
-        row = rows.get((p.dtype, grad.dtype))
-        if row is None or not _add_known(row, p, grad, own, known.get(id(p), NOTHING)):
-            grad = _checked(p, grad, own)
-            kept.append(grad)
-            if row is None or not _add(row, p, grad, own, known):
-                advance(p, grad, own, group["betas"][0], settings)
-    for kinds, row in rows.items():
-        if row:
-            fast.run(row, group["betas"][0], settings, kinds)  # type: ignore[union-attr]
+        row = None if definition_only else _row_again(p, grad, own, checked.get(id(p), NOT_CHECKED))
+        if row is None:
+            grad = _checked_gradient(p, grad, own)
+            row = None if definition_only else _row(p, grad, own, checked)
+        if row is None:
+            advance(p, grad, own, beta, settings)
+        else:
+            copies.append(grad)
+            work.setdefault((p.device, p.dtype, grad.dtype), []).extend(row)
+    for (device, *dtypes), rows in work.items():
+        kernel_for(device.type).run(rows, beta, settings, dtypes, device)  # type: ignore[union-attr]
 
 
-def _add_known(row: list[int], p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[Any, ...]) -> bool:
-    """Add to the loop's work what it walked before and is unchanged; False where it is not."""
+def _row_again(p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """What a kernel needs for tensors that passed the checks before; None if something has changed since."""
     ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
     if (
         before[0] is ratio
         and before[1] is scale
         and before[2] is counter
         and before[3] == p.shape == grad.shape
-        and p.is_contiguous()
+        and before[5] == p.device
+        and grad.layout is torch.strided
         and grad.is_contiguous()
-        and p.is_cpu
+        and p.is_contiguous()
+        and p.dtype in DTYPES
+        and grad.dtype in DTYPES
+        and not (grad.is_neg() or p.is_neg())
     ):
         addresses = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
-        row += addresses + before[4]
+        return addresses + before[4]
+    return None
+
+
+def _row(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any]) -> tuple[int, ...] | None:
+    """Nine numbers for a kernel: five addresses, then the first four of the `ShardOffsets`. None if it cannot run."""
+    if not _has_kernel(p.device.type):
+        return None
+    ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
+    tensors, offsets = [local_tensor(tensor) for tensor in (p, grad, ratio, scale)], shard_offsets(p)
+    plain = all(tensor.is_contiguous() and not tensor.is_neg() for tensor in tensors)
+    if not plain or not counter.is_cpu or counter.dtype is not torch.int64 or grad.dtype not in DTYPES:
+        return None
+    if offsets.run is None or (offsets.size and not tensors[1].data_ptr()):  # a lazy zero tensor has no memory
+        return None
+    where = offsets.size, offsets.first, offsets.run, offsets.stride
+    if type(p) in PLAIN:
+        checked[id(p)] = ratio, scale, counter, p.shape, where, p.device
+    return (*map(Tensor.data_ptr, tensors), counter.data_ptr(), *where)
+
+
+def _has_kernel(device_type: str) -> bool:
+    if kernel_for(device_type) is not None:
         return True
+    _warn_once(device_type)
     return False
 
 
-def _add(row: list[int], p: Tensor, grad: Tensor, own: dict[str, Tensor], known: dict[int, Any]) -> bool:
-    """Add to the loop's work what it can walk, and remember it; False where it cannot."""
-    ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
-    tensors, place = (here(p), here(grad), here(ratio), here(scale), counter), line(p)
-    plain = all(tensor.is_cpu and tensor.is_contiguous() for tensor in tensors)
-    if not plain or counter.dtype is not torch.float32 or place.block is None:
-        return False
-    row.extend(map(Tensor.data_ptr, tensors))
-    row.extend((place.size, place.first, place.block, place.apart))
-    if type(p) in PLAIN:
-        known[id(p)] = ratio, scale, counter, p.shape, tuple(row[-4:])
-    return True
+@functools.cache
+def _warn_once(device_type: str) -> None:
+    if device_type in KERNELS:
+        package, _, install = KERNELS[device_type]
+        warnings.warn(
+            f"{package} is not installed, so the compact step on {device_type} runs in plain torch: the same numbers, "
+            f"but up to 40 times slower. Install it: {install}",
+            stacklevel=2,
+        )
 
 
 def _begin(p: Tensor, grad: Tensor, own: dict[str, Any]) -> dict[str, Any]:
-    if grad.is_sparse:
-        raise RuntimeError("compact state does not support sparse gradients; make them dense, or use SparseAdam")
-    own.update(fresh(p))
+    _refuse_sparse(grad)
+    own.update(new_state(p))
     return own
 
 
-def _checked(p: Any, grad: Any, own: dict[str, Any]) -> Tensor:
-    """The gradient, distributed as `p` is, once it is sure that the state is that of `p`."""
+def _refuse_sparse(grad: Tensor) -> None:
+    if grad.layout is not torch.strided:
+        raise RuntimeError("compact state does not support sparse gradients; make them dense, or use SparseAdam")
+
+
+def _checked_gradient(p: Any, grad: Any, own: dict[str, Any]) -> Tensor:
+    """The gradient, distributed as `p` is. Raises RuntimeError if the state does not belong to `p`."""
+    _refuse_sparse(grad)
     if getattr(p, "placements", None) != getattr(grad, "placements", None):
         grad = grad.redistribute(placements=p.placements)
     if p.dtype not in DTYPES:
         raise RuntimeError(f"compact state is for float32 and bfloat16 parameters, and this one is now {p.dtype}")
-    if why := misfit(p, {**own, "gradient": grad}, (RATIO, SCALE, "gradient"), dtypes=False):
+    if why := describe_mismatch(p, {**own, "gradient": grad}, (RATIO, SCALE, "gradient"), dtypes=False):
         raise RuntimeError(why)
     if (own[RATIO].dtype, own[SCALE].dtype) != (torch.int8, torch.bfloat16):
         raise RuntimeError(f"compact state must be int8 and bfloat16, got {own[RATIO].dtype} and {own[SCALE].dtype}")

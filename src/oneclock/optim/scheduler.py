@@ -1,7 +1,7 @@
 """RefreshScheduler: a beta that follows the horizon while training runs. Beyond the paper, and off unless asked for.
 
 The paper sets one beta before training and keeps it. Two things can make that beta stale: the plan is extended, or the
-validation loss shows that training stopped being useful long before the plan ends. In both cases the rule has a new
+validation loss turns long before the plan ends. In both cases the rule has a new
 answer, beta' = rule(horizon'), and this scheduler walks there slowly. No experiment of the paper supports
 moving beta during a run; what can be proved is how large a step it may cause.
 
@@ -27,11 +27,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from oneclock.horizon import Curve, early_stop
+from oneclock.horizon import Curve, useful_horizon
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
-from oneclock.rule import Rule, chosen_rule
+from oneclock.rule import Rule, resolve_rule
 
 logger = logging.getLogger(__name__)
+
+_MOST_LOSSES = 511
+"""Validation losses kept; beyond it neighbours are averaged, so that a look at them stays fast."""
+
+_LEAST_CHANGE = 0.1  # a turn that is found anew at about the same place moves nothing
 
 
 class Change(NamedTuple):
@@ -47,10 +52,10 @@ class RefreshScheduler:
 
     The rule is the recommended one, unless `rule` or `refreshes` says otherwise, as in the optimizers.
 
-    The horizon is `planned_steps` until `extend` gives a longer plan. With `follow_validation=True` it is also the
-    early stop of the losses given to `step`, from the evaluation on that ends a patience of a tenth of the plan, and
-    the plan again once a later loss is better. Call `step()` after every `optimizer.step()`, with the validation loss
-    where there is one.
+    The horizon is `planned_steps` until `extend` gives a longer plan. With `follow_validation=True` the losses given to
+    `step` can shorten it: once they confirm that validation turned, as `oneclock.horizon.useful_horizon` finds it, the
+    horizon is the turn. One noisy evaluation never does that, and a better loss later takes it back. Call `step()`
+    after every `optimizer.step()`, with the validation loss where there is one.
 
     Changes are gradual: the memory H = 1 / (1 - beta) grows or shrinks by about `pace` steps per step at most, a
     relative change of `pace` per memory. Each is in `history` and goes to the `oneclock.optim.scheduler` logger.
@@ -61,8 +66,8 @@ class RefreshScheduler:
     >>> scheduler.extend(to_steps=40_000)
     >>> for _ in range(1000):
     ...     scheduler.step()  # after optimizer.step()
-    >>> scheduler.get_last_beta()
-    0.975
+    >>> round(scheduler.get_last_beta(), 3)
+    0.966
     """
 
     def __init__(
@@ -83,11 +88,11 @@ class RefreshScheduler:
                 f"pace must lie between 0 and 1, got {pace!r}: a memory cannot grow faster than time passes"
             )
         self.optimizer, self.follow_validation, self.pace = inner, follow_validation, pace
-        self.rule = chosen_rule(rule, refreshes)
+        self.rule = resolve_rule(rule, refreshes)
         self.planned_steps = planned_steps
         self.last_step = 0
         self.history: list[Change] = []
-        self._since_best: list[tuple[int, float]] = []  # the validation curve from its best loss on
+        self._losses: list[tuple[float, float]] = []  # the validation curve so far, thinned where it is long
         self._horizon = planned_steps
         self._target = self.optimizer.beta = self.rule(planned_steps)
         self._note(f"planned for {planned_steps:,} steps")
@@ -130,18 +135,19 @@ class RefreshScheduler:
         self.optimizer.beta = state.pop("beta")
         vars(self).update(state)
         self.history = [Change(*change) for change in state["history"]]
-        self._since_best = [(step, loss) for step, loss in state["_since_best"]]
+        self._losses = [(step, loss) for step, loss in state["_losses"]]
 
     def _take_in(self, loss: float) -> None:
-        if math.isfinite(loss) and (not self._since_best or loss < self._since_best[0][1]):
-            self._since_best = [(self.last_step, loss)]
-        elif self._since_best:
-            self._since_best.append((self.last_step, loss))
-        self._aim("by the validation loss")
+        if not math.isfinite(loss):
+            return
+        self._losses.append((self.last_step, loss))
+        if len(self._losses) > _MOST_LOSSES:
+            self._losses = [_middle(pair) for pair in zip(self._losses[::2], self._losses[1::2], strict=True)]
+        self._aim("by the validation loss", least=_LEAST_CHANGE)
 
-    def _aim(self, why: str) -> None:
+    def _aim(self, why: str, least: float = 0.0) -> None:
         horizon = self._useful_steps()
-        if horizon == self._horizon:
+        if abs(horizon - self._horizon) <= least * self._horizon:
             return
         self._horizon = horizon
         try:
@@ -152,10 +158,10 @@ class RefreshScheduler:
             self._note(f"{why}: horizon {horizon:,} steps, towards beta {self._target:.6g}")
 
     def _useful_steps(self) -> float:
-        if self._since_best:
-            stop = early_stop(Curve(*zip(*self._since_best, strict=True)), budget=self.planned_steps)
-            if stop.ran_out:
-                return min(stop.stop, self.planned_steps)
+        if self._losses:
+            found = useful_horizon(Curve(*zip(*self._losses, strict=True)), self.planned_steps)
+            if found.turned:
+                return min(found.steps, self.planned_steps)
         return self.planned_steps
 
     def _move(self) -> None:
@@ -173,3 +179,8 @@ class RefreshScheduler:
     def _note(self, reason: str) -> None:
         self.history.append(Change(self.last_step, self.optimizer.beta, reason))
         logger.info("step %d, beta %.6g: %s", *self.history[-1])
+
+
+def _middle(pair: tuple[tuple[float, float], tuple[float, float]]) -> tuple[float, float]:
+    (step, loss), (later, other) = pair
+    return (step + later) / 2, (loss + other) / 2

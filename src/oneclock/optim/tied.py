@@ -1,6 +1,7 @@
-"""What ties the betas of torch's Adam: one `beta`, a check at every step that nothing untied it, and in checkpoints.
+"""TiedAdam: torch's Adam with one beta per parameter group instead of two.
 
-The fused kernel is taken where nobody chose, and handed only what it can walk (`layout`).
+It adds what the tie needs: one `beta`, a check before every step that both betas are still equal, and checkpoints that
+keep them equal. It also chooses torch's fused kernel by default, and gives it only what it can handle (`layout`).
 """
 
 from __future__ import annotations
@@ -12,21 +13,24 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
-from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 
 from oneclock.optim import compact_group
-from oneclock.optim.compact import RATIO, SCALE, packed, unpacked
-from oneclock.optim.layout import alike, gather, is_walkable, misfit
-from oneclock.rule import Rule, checked_beta, one_beta
+from oneclock.optim.betas import beta_settings, check_tied, move_shared_beta, resolve_beta, shared_beta
+from oneclock.optim.checkpoints import merge_betas, pack_group, unpack_group
+from oneclock.optim.compact import RATIO, SCALE
+from oneclock.optim.layout import describe_mismatch, gather, is_walkable, same_layout
+from oneclock.rule import Rule
 
+FUSED_DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia")
+"""Devices for which every supported torch has a fused kernel."""
 _SETTING_BETA = threading.Lock()
 _TORCHS_STEP = torch.optim.Adam.step
-while getattr(_TORCHS_STEP, "hooked", False):  # an Adam made before wraps it with hooks, and ours has its own wrapping
+while getattr(_TORCHS_STEP, "hooked", False):  # making an Adam wraps the method with hooks; ours has its own wrapper
     _TORCHS_STEP = _TORCHS_STEP.__wrapped__  # type: ignore[attr-defined]
 
 
-class OneClock(torch.optim.Adam):
-    """What ties the betas of a torch Adam; the two public classes differ only in how weight decay enters."""
+class TiedAdam(torch.optim.Adam):
+    """Torch's Adam with tied betas. The two public classes differ only in how weight decay enters."""
 
     def __init__(
         self,
@@ -45,69 +49,72 @@ class OneClock(torch.optim.Adam):
         if state not in ("full", "compact"):
             raise ValueError(f"state is 'full' (torch's own) or 'compact' (three bytes per parameter), got {state!r}")
         if stochastic_rounding and state == "full":
-            raise ValueError("stochastic_rounding goes with state='compact'; torch's own kernels round to the nearest")
+            raise ValueError("stochastic_rounding needs state='compact'; torch's own kernels round to the nearest")
         self._compact, self._stochastic = state == "compact", stochastic_rounding
-        self._known: dict[int, Any] = {}
+        self._checked: dict[int, Any] = {}
         if betas is not None:
-            raise ValueError(f"{type(self).__name__} has one memory: give beta= or horizon=, not betas=")
-        beta = one_beta(beta, horizon, rule, refreshes)
+            raise ValueError(f"{type(self).__name__} has one beta: give beta= or horizon=, not betas=")
+        beta = resolve_beta(beta, horizon, rule, refreshes)
         super().__init__(params, lr, (beta, beta), **options)
-        self._tie_check = self.register_step_pre_hook(_refuse_untied)
+        self._tie_check = self.register_step_pre_hook(_check_before_step)
 
     @property
     def beta(self) -> float:
-        """The one beta of all parameter groups; setting it keeps every group tied, from any thread.
+        """The beta of all parameter groups that have none of their own.
 
-        A step under way in another thread may take its last groups with the new beta.
+        Setting it changes all of these groups and leaves the others. It may be set from any thread. A step that runs
+        in another thread at that moment may use the new beta for its last groups.
         """
-        _refuse_untied(self)
-        return self.param_groups[0]["betas"][0]
+        _check_before_step(self)
+        return shared_beta(self.param_groups, self.defaults["betas"])
 
     @beta.setter
     def beta(self, value: float) -> None:
-        value = checked_beta(value)
         with _SETTING_BETA:
-            for settings in (self.defaults, *self.param_groups):
-                settings["betas"] = (value, value)
+            move_shared_beta([self.defaults, *self.param_groups], value)
+
+    @property
+    def group_betas(self) -> list[float]:
+        """The beta of each parameter group."""
+        _check_before_step(self)
+        return [group["betas"][0] for group in self.param_groups]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """As in torch; the group takes the fused kernel where torch has one for its parameters and nobody chose."""
-        for name in {"beta", "horizon", "rule", "refreshes"} & set(param_group):
-            raise ValueError(
-                f"a parameter group has no {name} of its own: all groups share one memory, set beside them"
-            )
+        """Add a parameter group, as in torch. A group may have its own `beta`, or its own `horizon`.
+
+        If the group is refused, the optimizer is left as it was.
+        """
+        count = len(self.param_groups)
+        if isinstance(param_group, dict):  # torch itself refuses everything else
+            param_group = beta_settings(param_group, self.defaults["betas"])
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        _refuse_untied(self)
-        if self._compact:
-            compact_group.refuse(group)
-        else:
-            _choose_kernel(group)
-        self._agree_with_grad_scaler()
+        try:
+            if self._compact:
+                compact_group.check_group(group)
+            else:
+                _choose_kernel(group)
+        except Exception:
+            del self.param_groups[count:]
+            raise
+        self._tell_grad_scaler()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As in torch, for its checkpoints too: a loaded tied beta wins, an untied one does not, each with a warning.
+        """Load a checkpoint, as in torch; checkpoints of torch's own Adam and AdamW load too.
 
-        The kernel comes with the checkpoint (`fused`, `foreach`), so that a run continues bit for bit. State that does
-        not fit the parameters, such as that of parameters in another order, is a ValueError, and nothing is loaded.
+        Tied betas of the checkpoint replace those of this optimizer. Untied betas do not. Both cases give a warning.
+        The kernel (`fused`, `foreach`) comes with the checkpoint, so that a run continues bit for bit. State that does
+        not fit the parameters raises ValueError, and nothing is loaded.
         """
-        own = self.beta
+        if self._compact:  # torch would turn the step counter of a fused group into float32
+            plain = {"fused": None, "foreach": None, "capturable": False}
+            state_dict = {**state_dict, "param_groups": [{**group, **plain} for group in state_dict["param_groups"]]}
+        before = [dict(group) for group in self.param_groups]
         super().load_state_dict(state_dict)
-        loaded = {beta for group in self.param_groups for beta in group["betas"]}
-        if len(loaded) > 1:
-            warnings.warn(
-                f"the checkpoint's betas {_betas(self)} are not tied; keeping beta = {own:g}. "
-                "Its averages carry over and adapt within a few memories",
-                stacklevel=2,
-            )
-            self.beta = own
-        elif loaded != {own}:
-            (self.beta,) = loaded
-            warnings.warn(
-                f"the checkpoint's beta {self.beta:g} replaces {own:g}; set optimizer.beta after loading to change it",
-                stacklevel=2,
-            )
-        self._agree_with_grad_scaler()
+        for message in merge_betas(before, self.param_groups):
+            warnings.warn(message, stacklevel=2)
+        self.defaults["betas"] = (shared_beta(self.param_groups, self.defaults["betas"]),) * 2
+        self._tell_grad_scaler()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_compact": self._compact, "_stochastic": self._stochastic}
@@ -117,18 +124,22 @@ class OneClock(torch.optim.Adam):
         saved, number = state["state"], 0
         for group in state["param_groups"]:
             for p in group["params"]:
-                if why := misfit(p, saved.get(p, {})) or misfit(p, saved.get(p, {}), (RATIO, SCALE), dtypes=False):
+                own = saved.get(p, {})
+                if why := describe_mismatch(p, own) or describe_mismatch(p, own, (RATIO, SCALE), dtypes=False):
                     raise ValueError(f"parameter {number}: {why}")
                 number += 1
-            (_pack if compact else _unpack)(group, saved)
+            if compact:
+                pack_group(group, saved)
+            elif unpack_group(group, saved):
+                _choose_kernel(group)
         super().__setstate__(state)
-        self._known = {}
-        if "_tie_check" not in self.__dict__:  # unpickled or copied: hooks do not travel
-            self._tie_check = self.register_step_pre_hook(_refuse_untied)
-            self._agree_with_grad_scaler()
+        self._checked = {}
+        if "_tie_check" not in self.__dict__:  # unpickled or copied: hooks are not part of the copy
+            self._tie_check = self.register_step_pre_hook(_check_before_step)
+            self._tell_grad_scaler()
 
     def step(self, closure: Any = None) -> Any:
-        """One optimization step, as in torch; `closure` reevaluates the model and returns the loss."""
+        """One optimization step, as in torch. `closure` evaluates the model again and returns the loss."""
         return self._compact_step(closure) if self._compact else _TORCHS_STEP(self, closure)
 
     @torch.no_grad()
@@ -138,25 +149,23 @@ class OneClock(torch.optim.Adam):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            compact_group.step(group, self.state, self._known, self._stochastic)
+            compact_group.step(group, self.state, self._checked, self._stochastic)
         return loss
 
     def _init_group(self, group: dict[str, Any], *lists: list[Tensor]) -> bool:
-        """Torch's gathering of what a step needs; for the fused kernel, of what that can walk."""
+        """Fill torch's lists of what a step needs. For the fused kernel: in a form that it can walk."""
         if not group["fused"] or torch.compiler.is_compiling():
-            complex_ = super()._init_group(group, *lists)
-            if group["fused"] and not alike(
-                lists
-            ):  # a compiled step would keep a copy for ever: torch's loop needs none
-                self._leave_fused(group)
-            return complex_
+            has_complex = super()._init_group(group, *lists)
+            if group["fused"] and not same_layout(lists):
+                self._leave_fused(group)  # a compiled step would keep a copy; torch's loop needs none
+            return has_complex
         try:
-            walkable = gather(group, self.state, self._known, lists)
-        except KeyError:  # a first gradient: let torch make the state, as it likes it
+            walkable = gather(group, self.state, self._checked, lists)
+        except KeyError:  # the first gradient of a parameter: let torch create the state
             super()._init_group(group, *([] for _ in lists))
             for gathered in lists:
                 gathered.clear()
-            walkable = gather(group, self.state, self._known, lists)
+            walkable = gather(group, self.state, self._checked, lists)
         if walkable:
             return False
         self._leave_fused(group)
@@ -166,67 +175,29 @@ class OneClock(torch.optim.Adam):
 
     def _leave_fused(self, group: dict[str, Any]) -> None:
         group["fused"] = False
-        self._agree_with_grad_scaler()
+        self._tell_grad_scaler()
         if getattr(self, "grad_scale", None) is not None:
             self.grad_scale = self.found_inf = None
             raise RuntimeError(
                 "a parameter has become a view with gaps, which the fused kernel cannot update; this step of the "
-                "GradScaler is lost, and the next goes on with torch's loop"
+                "GradScaler is lost, and later steps use torch's loop"
             )
 
-    def _agree_with_grad_scaler(self) -> None:
-        # A GradScaler hands its scale to the kernel only if this says so; the fused kernel alone takes it.
+    def _tell_grad_scaler(self) -> None:
+        # A GradScaler passes its scale to the kernel only if this is True; only the fused kernel accepts it.
         fused = all(group["fused"] for group in self.param_groups)
         self._step_supports_amp_scaling = fused and not self._compact
 
 
-def _refuse_untied(optimizer: torch.optim.Optimizer, *_: object) -> None:
-    if not _untied(optimizer):
-        return
-    with _SETTING_BETA:  # another thread may be half-way through setting beta: look again when it is done
-        betas = _betas(optimizer)
-    if len({beta for pair in betas for beta in pair}) > 1:
-        raise RuntimeError(
-            f"beta1 and beta2 have come apart: {betas}. Something rewrote them: OneCycleLR and CyclicLR do unless "
-            "given cycle_momentum=False. To change the memory, set optimizer.beta"
-        )
-
-
-def _untied(optimizer: torch.optim.Optimizer) -> bool:
-    return len({beta for group in optimizer.param_groups for beta in group["betas"]}) > 1
-
-
-def _betas(optimizer: torch.optim.Optimizer) -> list[tuple[float, float]]:
-    return sorted({tuple(group["betas"]) for group in optimizer.param_groups})
-
-
-def _pack(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> None:
-    """Make the saved state of a group compact, and its own dtypes, which torch's loading does not keep."""
-    if group["amsgrad"]:
-        raise ValueError("the checkpoint was made with amsgrad=True, which compact state does not have")
-    group.update(fused=None, foreach=None, capturable=False)
-    for p in (p for p in group["params"] if saved.get(p)):
-        own = saved[p]
-        if RATIO not in own:
-            saved[p] = packed(p, own, group["betas"], group["eps"])
-        else:
-            own.update({RATIO: own[RATIO].to(torch.int8), SCALE: own[SCALE].to(torch.bfloat16)})
-
-
-def _unpack(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> None:
-    """Make the saved state of a group torch's own; one that was compact takes the kernel anew."""
-    compact = [p for p in group["params"] if RATIO in saved.get(p, {})]
-    for p in compact:
-        saved[p] = unpacked(p, saved[p], group["betas"], group["eps"])
-    if compact:
-        _choose_kernel(group)
+def _check_before_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
+    try:
+        check_tied(optimizer.param_groups)
+    except RuntimeError:
+        with _SETTING_BETA:  # another thread may be setting beta right now: check again when it is done
+            check_tied(optimizer.param_groups)
 
 
 def _choose_kernel(group: dict[str, Any]) -> None:
     if group["fused"] is None and not group["foreach"] and not group["differentiable"]:
-        group["fused"] = _fusable(group["params"]) or None
-
-
-def _fusable(params: list[Tensor]) -> bool:
-    devices = _get_fused_kernels_supported_devices()
-    return all(p.is_floating_point() and p.device.type in devices and is_walkable(p) for p in params)
+        fusable = all(p.is_floating_point() and p.device.type in FUSED_DEVICES for p in group["params"])
+        group["fused"] = (fusable and all(map(is_walkable, group["params"]))) or None

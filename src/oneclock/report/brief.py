@@ -1,17 +1,22 @@
-"""An analysis on a terminal of any width: the answer first, one table, and where to find the rest.
+"""An analysis on a terminal of any width: the answer or one table first, then the details on request.
 
 Plain text, wrapped and never cut: a row that does not fit goes on below itself.
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult, RuleCost
 from oneclock.plain_text import printable
 from oneclock.report import words
-from oneclock.study.best import Interval
+from oneclock.report.overview import overview_table
+from oneclock.report.tables import cells
+from oneclock.runs.paired import Interval
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.results import BetaPoint, ExperimentResult
+from oneclock.stats.verdict import comparison_words
 
 
 def in_words(analysis: Analysis, width: int = 80) -> str:
@@ -24,26 +29,31 @@ def in_words(analysis: Analysis, width: int = 80) -> str:
     Returns:
         Plain text, as `oneclock analyse` prints it.
 
-    >>> from oneclock.analysis import analyse
+    >>> from oneclock.stats import analyse
     >>> table = {"experiment": "aaa", "budget": [9_000] * 3, "beta": [0.5, 0.9, 0.99], "min_val_loss": [3, 1, 2]}
     >>> print(in_words(analyse(table, draws=10, repeats=5)).splitlines()[0])
-    Best beta measured: 0.9 (one seed: how sure this is cannot be told), loss 1,
+    Best beta 0.9 (one seed: no interval). Loss 1, 1 seed.
     """
     if len(analysis.experiments) == 1:
         (result,) = analysis.experiments
         lines = [*_wrapped(words.answer(result), width), "", *_betas(result, width)]
     else:
-        lines = [*_experiments(analysis.experiments, width), "", *_wrapped(_over_all(analysis), width)]
+        lines = [*_experiments(analysis, width), "", *_wrapped(_over_all(analysis), width)]
     return "\n".join(map(printable, lines))
 
 
 def _betas(result: ExperimentResult, width: int) -> Iterator[str]:
+    """Every beta, paired by seed and measured from the best one: the same comparisons that the first line tells."""
     rows = [
-        (f"{p.beta:g}", f"{1 / (1 - p.beta):,.4g}", f"{p.loss:.5g}", _percent(p.gap), _between(p), str(p.seeds))
-        for p in result.gaps
+        (f"{p.beta:g}", f"{1 / (1 - p.beta):,.4g}", f"{p.loss:.5g}", _above(p, result), _between(p), str(p.seeds))
+        for p in result.points
     ]
-    heads = ("beta", "memory", "loss", "gap, %", "95 % interval", "seeds")
-    yield from columns(*_with_rates(heads, rows, [p.rate for p in result.gaps], 1), width)
+    heads = ("beta", "memory", "loss", "above best, %", "95 % CI", "seeds")
+    yield from columns(*_with_rates(heads, rows, [p.lr for p in result.points], 1), width)
+
+
+def _above(point: BetaPoint, result: ExperimentResult) -> str:
+    return "best" if point.beta == result.best.beta else _percent(point.excess)
 
 
 def _with_rates(
@@ -57,67 +67,74 @@ def _with_rates(
     return (*heads[:at], "lr", *heads[at:]), wider
 
 
-def _experiments(results: Sequence[ExperimentResult], width: int) -> Iterator[str]:
-    rows = []
-    for result in results:
-        interval = result.best_interval
-        costs = {rule.name: _cost(rule) for rule in result.rules}
-        rows.append(
-            (
-                result.name,
-                f"{result.horizons.used:,g}",
-                "-" if result.best_beta is None else f"{result.best_beta:g}",
-                "-" if interval is None else f"{interval.lower:g} to {interval.upper:g}",
-                costs["recommended"],
-                costs["paper"],
-            )
-        )
-    heads = ("experiment", "steps", "best", "interval", "recom.", "paper")
-    yield from columns(*_with_rates(heads, rows, [result.best_rate for result in results], 3), width)
+_HEADS = {"Best beta": "best", "(0.9, 0.999)": "0.9/0.999", "(0.9, 0.95)": "0.9/0.95", "recommended": "recom."}
+"""Shorter heads, for 80 columns."""
 
 
-def _cost(rule: RuleCost) -> str:
-    """A rule's gap; `none` where it has no beta, a dash where no beta near its own was swept."""
-    if rule.gap is None:
-        return "none"
-    return _percent(rule.gap) if rule.near else "-"
+def _experiments(analysis: Analysis, width: int) -> Iterator[str]:
+    """The table of the page's first screen; without the learning rates where they do not fit."""
+    table = overview_table(analysis)
+    heads = [_HEADS.get(column.title, column.title.lower().replace("ci", "CI")) for column in table.columns]
+    rows = [
+        [text + "*" * ((row, place) in table.best) for place, text in enumerate(texts)]
+        for row, texts in enumerate(cells(table))
+    ]
+    if "lr" in heads and _width([heads, *rows]) > width:
+        lr = heads.index("lr")
+        heads, rows = _without(heads, lr), [_without(row, lr) for row in rows]
+    yield from columns(heads, rows, width)
+
+
+def _without(row: list[str], place: int) -> list[str]:
+    return row[:place] + row[place + 1 :]
+
+
+def _width(table: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in zip(*table, strict=True)) - 2
 
 
 def _over_all(analysis: Analysis) -> Iterator[str]:
-    """What rules cost over all experiments, and how the best beta moves where only the horizon differs."""
-    rounded = any(result.horizons.source == "stop" for result in analysis.experiments)
+    """What the table shows, what the recommended beta loses, and how the best beta moves with the training length."""
     yield (
-        f"steps: how long training stayed useful{', to one digit' if rounded else ''}. recom. and paper: what the "
-        "recommended beta and the paper's rule would have cost there, in percent above the best beta that was swept"
-        f"{_not_measured(analysis.experiments)}."
+        "0.9/0.999, 0.9/0.95, recom.: the loss with these betas and with the recommended beta, in percent above the "
+        "best beta, paired by seed. *: statistically different from the best. -: not measured."
     )
     if (risk := analysis.recommended.all) is not None:
         yield (
-            f"What is recommended: mean gap {_percent(risk.mean.value)} %, largest {_percent(risk.max.value)} %, over "
-            f"{risk.answered} of {risk.experiments} experiments."
+            f"Recommended beta: {_percent(risk.mean.value)} % above the best on average, {_percent(risk.max.value)} % "
+            f"at most, over {risk.answered} of {risk.experiments} experiments."
         )
-    yield from analysis.summary.verdict
     for series in analysis.series:
         rate = ""
-        if series.rate_alpha is not None:
-            rate = f", the best learning rate as steps ** {_exponent(series.rate_alpha, series.rate_alpha_interval)}"
+        if series.lr_alpha is not None:
+            rate = f", the best learning rate as steps ** {_exponent(series.lr_alpha, series.lr_alpha_interval)}"
         beta = _exponent(series.alpha, series.alpha_interval)
         yield f"{series.name}: the best 1 - beta goes as steps ** {beta}{rate}."
+
+
+def details(analysis: Analysis, width: int = 80) -> str:
+    """What `--full` adds in words: the answer of each of several experiments, and the rules two at a time."""
+    lines: list[str] = []
+    for result in analysis.experiments if len(analysis.experiments) > 1 else ():
+        lines += ["", *_wrapped([result.name], width), *_wrapped(words.answer(result), width)]
+    return "\n".join(map(printable, lines)) + compared(analysis, width)
+
+
+def compared(analysis: Analysis, width: int = 80) -> str:
+    """The rules two at a time, in a sentence each; empty where there is nothing to compare."""
+    lines = list(_wrapped(comparison_words(analysis.comparisons), width))
+    return "\n".join(map(printable, ["", *lines])) if lines else ""
 
 
 def _exponent(alpha: float, interval: Interval | None) -> str:
     """Of what falls as steps ** -alpha: its own sign, so that what rises reads as rising.
 
     >>> _exponent(0.42, Interval(0.33, 0.5, 0.95)), _exponent(-0.11, None)
-    ('-0.42 (-0.50 to -0.33)', '0.11')
+    ('-0.42 (95 % CI -0.50 to -0.33)', '0.11')
     """
-    return f"{-alpha:.2f}" + ("" if interval is None else f" ({-interval.upper:.2f} to {-interval.lower:.2f})")
-
-
-def _not_measured(results: Sequence[ExperimentResult]) -> str:
-    """What a dash means, where there is one."""
-    far = any(rule.gap is not None and not rule.near for result in results for rule in result.rules[:2])
-    return "; -: no beta near theirs was" if far else ""
+    if interval is not None and math.isinf(interval.lower) and math.isinf(interval.upper):
+        return f"{-alpha:.2f} (95 % CI has no bounds)"
+    return f"{-alpha:.2f}" + ("" if interval is None else f" (95 % CI {-interval.upper:.2f} to {-interval.lower:.2f})")
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

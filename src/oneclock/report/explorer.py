@@ -1,50 +1,63 @@
-"""The page's slider, worked out beforehand: for every horizon it can stop at, the rule's beta and what that costs.
+"""The page's slider: for every length of training that it stops at, the recommended beta and what it costs.
 
-The page only looks up: each number it shows was computed and printed here.
+The page only looks up: each number that it shows was computed and printed here.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
-from oneclock.analysis.verdict import count_of, percent
-from oneclock.report.chart import Axis, Chart, memory_axis, memory_place
-from oneclock.report.shown import POINTS, drawn
-from oneclock.report.sweeps import all_betas, curve_chart, curves_within, interval_words, sweep_chart
-from oneclock.rule import CALIBRATED, nearest_beta, refresh_beta, stability_interval
-from oneclock.study.table import Sweep, Sweeps
+from oneclock.recommend import MEASURED, format_beta
+from oneclock.report import palette
+from oneclock.report.chart import Axis, Chart, Span, Trace, memory_axis, memory_place
+from oneclock.report.notebook_view import POINTS, drawn
+from oneclock.report.sweeps import all_betas, curve_chart, curves_within, sweep_chart
+from oneclock.rule import RECOMMENDED, nearest_beta
+from oneclock.runs.table import Sweep, Sweeps
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.results import BetaPoint, ExperimentResult
+from oneclock.stats.verdict import count_of, interval_words, percent
 
-STOPS = 181
-"""Horizons the slider can stop at, beside those of the experiments."""
+STOPS = 40
+"""Stops of the slider in each decade of steps, beside the lengths of the experiments."""
 
-REACH = 1000
-"""The longest there may be, in units of R0: the rule is then at the last beta of the paper's grid."""
+DECADES = (1, 9)
+"""The slider reaches from 10 ** 1 to 10 ** 9 steps at most."""
+
+FRAME = "recommended beta"
 
 
 def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
-    """Everything the explorer of a page shows, as plain data. The rule picks among the swept betas."""
-    refreshes = analysis.summary.refreshes
+    """Everything that the slider of a page shows, as plain data. The recommended beta is rounded to a swept one."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
     axis, results = all_betas(analysis), drawn(analysis)
-    stops = horizons(refreshes, [result.horizons.used for result in results], axis)
+    stops = lengths([result.steps for result in results], axis)
+    low, high = MEASURED
     return {
-        "stops": [_stop(horizon, refreshes) for horizon in stops],
-        "outside": f"Outside {CALIBRATED[0]:,} to {CALIBRATED[1]:,} steps the rule extrapolates.",
+        "stops": [_stop(steps) for steps in stops],
+        "outside": f"Known sweeps cover {low:,} to {high:,} steps; outside, the rule extrapolates.",
         "experiments": [
             {
                 "name": result.name,
-                "sweep": chart_data(sweep_chart(result, refreshes, axis)),
+                "sweep": chart_data(_chart(sweep_chart(result, analysis.summary.refreshes, axis))),
                 **_curves(sweeps[result.name], result, POINTS // len(results)),
-                "points": _points(result, refreshes, memory_axis(axis)),
-                "choices": choices([point.beta for point in result.gaps], stops, refreshes),
-                "start": min(range(len(stops)), key=lambda i: abs(stops[i] - result.horizons.used)),
+                "points": _points(result, choices([p.beta for p in result.points], stops), stops, memory_axis(axis)),
+                "choices": choices([point.beta for point in result.points], stops),
+                "start": stops.index(float(result.steps)),
             }
             for result in results
         ],
     }
+
+
+def _chart(chart: Chart) -> Chart:
+    """The sweep with an empty frame and an empty span, which the page moves; without the paper's own marks."""
+    frame = Trace(FRAME, (), (), palette.RULE, "none", "frame", group=FRAME)
+    kept = [one for one in chart.series if one.marker != "frame"]
+    return replace(chart, series=(*kept, frame), spans=(Span(0, 0, palette.RULE, "lengths with the same choice"),))
 
 
 def _curves(sweep: Sweep, result: ExperimentResult, most: int) -> dict[str, Any]:
@@ -54,32 +67,29 @@ def _curves(sweep: Sweep, result: ExperimentResult, most: int) -> dict[str, Any]
     return {"curves": chart_data(curve_chart(shown, result)), "left": words}
 
 
-def horizons(refreshes: float, used: Sequence[float], betas: Sequence[float]) -> list[float]:
-    """The horizons the slider can stop at, ascending: those whose beta lies within `betas`, and those in `used`.
+def lengths(planned: Sequence[float], betas: Sequence[float]) -> list[float]:
+    """The steps that the slider stops at: those whose recommended beta lies within `betas`, and `planned`. Ascending.
 
-    They are evenly apart by ratio, three digits each.
+    They are evenly apart by ratio, in three digits.
 
-    >>> horizons(1000, [20_500], [0.0, 0.999])[:3], 20_500 in horizons(1000, [20_500], [0.0, 0.999])
-    ([1040.0, 1080.0, 1120.0], True)
-    >>> horizons(1000, [], [0.9, 0.99])[0], horizons(1000, [], [0.9, 0.99])[-1]
-    (10300.0, 97500.0)
+    >>> lengths([250], [0.0, 0.5])[:3], 250.0 in lengths([250], [0.0, 0.5])
+    ([10.0, 10.6, 11.2], True)
+    >>> lengths([], [0.9, 0.99])[0], lengths([], [0.9, 0.99])[-1]
+    (3980.0, 473000.0)
     """
-    ratio = REACH ** (1 / STOPS)
-    even = {float(f"{refreshes * ratio**step:.3g}") for step in range(1, STOPS + 1)}
-    low, high = (refreshes / (1 - beta) for beta in (min(betas), max(betas)))
-    within = {horizon for horizon in even if low <= horizon <= high * 1.0001}
-    return sorted({*within, *(float(horizon) for horizon in used)})
+    first, last = DECADES
+    even = {float(f"{10 ** (place / STOPS):.3g}") for place in range(first * STOPS, last * STOPS + 1)}
+    within = {steps for steps in even if min(betas) <= RECOMMENDED(steps) <= max(betas)}
+    return sorted({*within, *map(float, planned)})
 
 
-def choices(betas: Sequence[float], stops: Sequence[float], refreshes: float) -> list[int | None]:
-    """For each horizon, which of the betas the rule picks; None where it has none.
+def choices(betas: Sequence[float], stops: Sequence[float]) -> list[int]:
+    """For each length, which of the betas is nearest to the recommended one.
 
-    >>> choices([0.9, 0.99], [1000, 10_000, 1_000_000], 1000)
-    [None, 0, 1]
+    >>> choices([0.5, 0.9, 0.99], [100, 4_000, 1_000_000])
+    [0, 1, 2]
     """
-    return [
-        betas.index(nearest_beta(refresh_beta(stop, refreshes), betas)) if stop > refreshes else None for stop in stops
-    ]
+    return [betas.index(nearest_beta(RECOMMENDED(stop), betas)) for stop in stops]
 
 
 def chart_data(chart: Chart | None) -> dict[str, Any] | None:
@@ -100,26 +110,25 @@ def chart_data(chart: Chart | None) -> dict[str, Any] | None:
     }
 
 
-def _stop(horizon: float, refreshes: float) -> dict[str, Any]:
+def _stop(steps: float) -> dict[str, Any]:
     """One stop of the slider in words."""
-    shown = {"steps": f"{horizon:,.10g}", "inside": CALIBRATED[0] <= horizon <= CALIBRATED[1]}
-    if horizon <= refreshes:
-        return shown
-    return shown | {"beta": f"{refresh_beta(horizon, refreshes):.5g}", "memory": f"{horizon / refreshes:,.4g}"}
+    beta, memory = RECOMMENDED(steps), 1 / RECOMMENDED.one_minus_beta(steps)
+    inside = MEASURED[0] <= steps <= MEASURED[1]
+    return {"steps": f"{steps:,.10g}", "inside": inside, "beta": format_beta(beta), "memory": f"{memory:,.3g}"}
 
 
-def _points(result: ExperimentResult, refreshes: float, axis: Axis) -> list[dict[str, Any]]:
-    """Every beta the rule may pick: where it is drawn, what it costs, and the horizons that lead to it."""
-    betas = [point.beta for point in result.gaps]
+def _points(
+    result: ExperimentResult, chosen: Sequence[int], stops: Sequence[float], axis: Axis
+) -> list[dict[str, Any]]:
+    """Every swept beta: where it is drawn, what it costs, and the stops of the slider that choose it."""
     found = []
-    for point in result.gaps:
-        lower, upper = stability_interval(point.beta, refreshes, betas)
-        reach = {
-            "from": f"{max(lower, refreshes):,.0f}",
-            "to": f"{upper:,.0f}" if math.isfinite(upper) else None,
-            "low": max(math.log10(lower / refreshes), axis.low) if lower > refreshes else axis.low,
-            "high": min(math.log10(upper / refreshes), axis.high) if math.isfinite(upper) else axis.high,
-        }
+    for place, point in enumerate(result.points):
+        own = [steps for steps, choice in zip(stops, chosen, strict=True) if choice == place]
+        reach: dict[str, Any] = {"from": None, "to": None, "low": axis.low, "high": axis.low}
+        if own:
+            reach |= {"from": f"{own[0]:,.10g}", "to": f"{own[-1]:,.10g}" if own[-1] < stops[-1] else None}
+            low, high = (memory_place(RECOMMENDED(steps)) for steps in (own[0], own[-1]))
+            reach |= {"low": max(low, axis.low), "high": min(high, axis.high)}
         found.append({"beta": f"{point.beta:g}", "x": memory_place(point.beta), **_cost(point), **reach})
     return found
 
@@ -131,7 +140,7 @@ def _cost(point: BetaPoint) -> dict[str, Any]:
     return {
         "y": point.loss,
         "loss": f"{point.loss:.5g}",
-        "gap": percent(point.gap),
+        "gap": percent(point.excess),
         "interval": interval_words(point.interval).strip(" ()"),
     }
 

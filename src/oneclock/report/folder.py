@@ -18,37 +18,57 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from oneclock.analysis import Analysis, Sweeps, as_json
-from oneclock.analysis.table import Table
-from oneclock.analysis.tables import EVERY
 from oneclock.horizon import Curve
 from oneclock.plain_text import plain_cell, without_places
 from oneclock.report import check_installed, plot
 from oneclock.report import tables as rendering
-from oneclock.report.introduction import introduction_figures
+from oneclock.report.chart import Figure
+from oneclock.report.overview import overview_figure, overview_table
 from oneclock.report.page import page, waiting_page
 from oneclock.report.rules import rule_figures
 from oneclock.report.subject import Subject, subject_of
 from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figures
+from oneclock.report.train_and_time import introduction_figures
 from oneclock.rule import REFRESHES, Rule
-from oneclock.study.sweeps import Sweep, Trial
+from oneclock.runs.record import RunRecord
+from oneclock.runs.sweeps import Sweep
+from oneclock.stats import Analysis, Sweeps, as_json
+from oneclock.stats.paper_tables import Table
+from oneclock.stats.study_tables import EVERY
 
 
 def tables_of(analysis: Analysis) -> list[Table]:
-    """The paper's five tables, then the others that there is something for."""
+    """The overview where there are several experiments, the paper's five tables, then the others that have rows."""
     made = (make(analysis) for make in EVERY)
-    return [table for table in made if table.rows]
+    first = [overview_table(analysis)] if len(analysis.experiments) > 1 else []
+    return [*first, *(table for table in made if table.rows)]
+
+
+def figures_of(subject: Subject) -> list[Figure]:
+    """The figures of the page; the first is that of the first screen."""
+    analysis = subject.analysis
+    figures = [
+        *sweep_figures(analysis, subject.plain_means),
+        *surface_figures(analysis),
+        *rule_figures(analysis),
+        *introduction_figures(analysis),
+    ]
+    if len(analysis.experiments) == 1:
+        return figures
+    first = overview_figure(analysis)
+    return [first, *(figure for figure in figures if figure.name != first.name)]
 
 
 def write_report(
-    source: str | Path, out: str | Path = "report", *, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()
+    source: str | Path, out: str | Path | None = None, *, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()
 ) -> Path:
     """Write the report of a study: the page, its tables, figures and data.
 
     Args:
         source: A study's folder, or a CSV, TSV or Parquet file of runs.
-        out: The folder to write.
+        out: The folder to write; by default `report` below a study's folder, where a sweep writes it too, and `report`
+            beside you for a file.
         refreshes: R0 of the refresh rule whose choice is marked.
         rules: Other rules to put side by side.
 
@@ -59,8 +79,18 @@ def write_report(
         ImportError: Where matplotlib or jinja2 is missing.
         ValueError: Where the source holds nothing to report.
     """
-    typed = shlex.join(["oneclock", "report", Path(source).resolve().name, "--out", Path(out).resolve().name])
-    return write(subject_of(Path(source), refreshes, rules), Path(out), typed)
+    out = default_folder(Path(source)) if out is None else Path(out)
+    typed = shlex.join(["oneclock", "report", Path(source).resolve().name, "--out", out.resolve().name])
+    return write(subject_of(Path(source), refreshes, rules), out, typed)
+
+
+def default_folder(source: Path) -> Path:
+    """Where a report goes if nobody says: below a study's folder, or `report` for a file.
+
+    >>> default_folder(Path("runs.csv")).name
+    'report'
+    """
+    return source / "report" if source.is_dir() else Path("report")
 
 
 def write(
@@ -74,12 +104,7 @@ def write(
     check_installed()
     analysis = subject.analysis
     tables = tables_of(analysis)
-    figures = [
-        *sweep_figures(analysis),
-        *surface_figures(analysis),
-        *rule_figures(analysis),
-        *introduction_figures(analysis),
-    ]
+    figures = figures_of(subject)
     curves = list(curve_figures(subject.study, analysis))
     _make(out)
     for table in tables:
@@ -134,39 +159,38 @@ def _make(out: Path) -> None:
 def _write_data(subject: Subject, folder: Path) -> None:
     """Every run, every evaluation, and the analysis: the numbers behind the figures, at full precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    rated = any(trial.rate is not None for sweep in subject.study.sweeps for trial in (*sweep.tied, *sweep.untied))
-    run = (*_RUN, *(("rate",) if rated else ()))
-    _write_csv(folder / "runs.csv", (*run, *_LOSSES), _runs(subject.study, subject.analysis, rated))
-    _write_csv(folder / "curves.csv", (*run, *_EVALUATIONS), _evaluations(subject.study, rated))
+    _write_csv(folder / "runs.csv", (*_RUN, *_LOSSES), _runs(subject.study, subject.analysis))
+    _write_csv(folder / "curves.csv", (*_RUN, *_EVALUATIONS), _evaluations(subject.study))
     text = json.dumps(as_json(subject.analysis), indent=1, allow_nan=False)
     (folder / "analysis.json").write_text(text + "\n", encoding="utf-8")
 
 
-_RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "seed")
+_RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")
 _LOSSES = ("min_val_loss", "min_train_loss")
 _EVALUATIONS = ("step", "val_loss", "train_loss")
 
 
-def _runs(study: Sweeps, analysis: Analysis, rated: bool) -> Iterator[str]:
+def _runs(study: Sweeps, analysis: Analysis) -> Iterator[str]:
     used = {result.name: result.horizons.used for result in analysis.experiments}
     for sweep in study.sweeps:
-        for trial in (*sweep.tied, *sweep.untied):
-            yield _line(*_head(sweep, used[sweep.name], trial, rated), trial.min_val_loss, trial.min_train_loss)
+        for run in (*sweep.tied, *sweep.untied):
+            yield _line(*_head(sweep, used[sweep.name], run), run.best_loss, run.best_train_loss)
 
 
-def _head(sweep: Sweep, t_es: float | None, trial: Trial, rated: bool) -> tuple[Any, ...]:
-    """What names a run in a table; with its rate where rates were swept, for it is then a part of that."""
-    run = (sweep.name, sweep.split, sweep.budget, t_es, trial.beta, trial.beta2, trial.seed)
-    return (*run, trial.rate) if rated else run
+def _head(sweep: Sweep, t_es: float | None, run: RunRecord) -> tuple[Any, ...]:
+    """What names a run in a table, and how it ended: without its status a diverged run would read as a good one."""
+    beta, beta2 = (run.beta, None) if run.key.is_tied else run.key.betas
+    status = "diverged" if run.diverged else run.status
+    return sweep.name, sweep.split, sweep.budget, t_es, beta, beta2, run.lr, run.seed, status
 
 
-def _evaluations(study: Sweeps, rated: bool) -> Iterator[str]:
+def _evaluations(study: Sweeps) -> Iterator[str]:
     """A line per evaluation; what is the same for all of a run is written once, for there may be millions."""
     for sweep in study.sweeps:
-        for trial in (*sweep.tied, *sweep.untied):
-            start = _line(*_head(sweep, sweep.t_es, trial, rated)).removesuffix(_END)
-            val, train = (_texts(curve) for curve in (trial.val, trial.train))
-            for step in sorted(val | train):
+        for run in (*sweep.tied, *sweep.untied):
+            start = _line(*_head(sweep, sweep.t_es, run)).removesuffix(_END)
+            val, train = (_texts(curve) for curve in (run.val, run.train))
+            for step in sorted(val | train) or [0]:  # a run without a finite loss keeps a line, or it would vanish
                 yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"
 
 

@@ -1,4 +1,6 @@
-"""The page: one HTML file that opens from disk with no network. Words first, then plots, tables, and how it was made.
+"""The page: one HTML file that opens from disk with no network.
+
+One experiment opens with its answer and its valley; several open with one table and one picture. Details are folded.
 
 The plots are drawn by the page's own script from the same chart values as the printed figures. Everything that comes
 from the data is escaped by the template, and a content security policy lets no other script run.
@@ -15,14 +17,14 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from oneclock.analysis.table import Table
 from oneclock.report import words
 from oneclock.report.chart import Figure
 from oneclock.report.explorer import chart_data, explorer
+from oneclock.report.notebook_view import not_drawn
 from oneclock.report.palette import colours
-from oneclock.report.shown import not_drawn
 from oneclock.report.subject import Subject
 from oneclock.report.tables import cells, numeric_columns
+from oneclock.stats.paper_tables import Table
 
 DATA_FILES = (("runs.csv", "every run"), ("curves.csv", "every evaluation"), ("analysis.json", "the whole analysis"))
 
@@ -36,9 +38,10 @@ def page(
     formats: Sequence[str],
     reload_seconds: int | None = None,
 ) -> str:
-    """The page of a subject. `figures` are drawn on it; `curves` are only linked to, for the explorer draws them.
+    """The page of a subject. `figures` are drawn on it, the first one on the first screen.
 
-    `formats` are those in which printed figures lie beside it. With `reload_seconds` it reloads itself.
+    `curves` are only linked to, because the explorer draws them. Of several experiments the first table is on the first
+    screen too. `formats` are those in which printed figures lie beside it. With `reload_seconds` it reloads itself.
     """
     analysis = subject.analysis
     shown = explorer(subject.study, analysis)
@@ -47,7 +50,8 @@ def page(
         command=command,
         reload_seconds=reload_seconds,
         refreshes=f"{analysis.summary.refreshes:g}",
-        single=len(analysis.experiments) == 1,
+        single=(single := len(analysis.experiments) == 1),
+        overview=None if single else _table(tables[0]),
         experiments=[
             {
                 "name": result.name,
@@ -60,10 +64,11 @@ def page(
         sure=list(words.how_sure(analysis)),
         calibration=analysis.calibration.verdict,
         missing=analysis.missing,
-        figures=figures,
+        figures=list(enumerate(figures)),
+        surfaces=[place for place, figure in enumerate(figures) if figure.name.startswith("surface-")],
         formats=formats,
         curve_names=[(figure.name, figure.title.partition(": ")[2]) for figure in curves],
-        tables=[_table(table) for table in tables],
+        tables=[_table(table) for table in (tables if single else tables[1:])],
         drawn=[experiment["name"] for experiment in shown["experiments"]],
         not_drawn=not_drawn(analysis),
         last_stop=len(shown["stops"]) - 1,

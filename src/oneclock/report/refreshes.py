@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from oneclock.analysis.risk import NEAR
-from oneclock.analysis.values import Analysis, ExperimentResult
 from oneclock.report import palette
 from oneclock.report.chart import Chart, Dash, Figure, Marker, Span, Trace, log_axis
 from oneclock.rule import CALIBRATED, Fixed, Refresh, Rule, memory_horizon, refresh_count
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.results import ExperimentResult
+from oneclock.stats.risk import NEAR
 
 
 def refresh_figure(analysis: Analysis) -> Figure:
@@ -41,7 +42,7 @@ def refresh_figure(analysis: Analysis) -> Figure:
 
 def _line(rule: Rule, name: str, ends: tuple[float, float], color: str, dash: Dash = "solid") -> Trace:
     """R = (1 - beta) T of a rule between two horizons: straight in logarithms."""
-    counts = [rule.rate(end) * end for end in ends]
+    counts = [rule.one_minus_beta(end) * end for end in ends]
     return Trace(
         name,
         tuple(math.log10(end) for end in ends),
@@ -57,10 +58,12 @@ def _line(rule: Rule, name: str, ends: tuple[float, float], color: str, dash: Da
 
 def _near_best(results: Sequence[ExperimentResult]) -> Iterator[Trace]:
     """The swept betas of every sweep whose gap is under 1 %, and over them the best."""
-    near = [(result, p.beta) for result in results for p in result.gaps if p.gap < NEAR and p.beta != result.best_beta]
+    near = [
+        (result, p.beta) for result in results for p in result.points if p.excess < NEAR and p.beta != result.best.beta
+    ]
     if near:
         yield _refreshes("swept betas within 1 %", near, palette.QUIET, "circle")
-    found = [(result, result.best_beta) for result in results if result.best_beta is not None]
+    found = [(result, result.best.beta) for result in results if result.best.beta is not None]
     yield _refreshes("best beta of a sweep", found, "c2", "star")
 
 

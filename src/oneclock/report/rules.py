@@ -6,25 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from oneclock.analysis.risk import NEAR
-from oneclock.analysis.values import Analysis, Estimate, NoiseFigure, NoiseRisk, Risk, RuleRow
-from oneclock.analysis.verdict import percent
 from oneclock.report import palette
-from oneclock.report.chart import (
-    Axis,
-    Chart,
-    Dash,
-    Figure,
-    Line,
-    Marker,
-    Span,
-    Trace,
-    named_axis,
-    number_axis,
-)
+from oneclock.report.chart import Axis, Chart, Dash, Figure, Line, Marker, Span, Trace, named_axis, number_axis
 from oneclock.report.refreshes import refresh_figure
 from oneclock.report.series import series_figure
-from oneclock.report.sweeps import interval_words
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.risk import NEAR, Estimate, Risk, RuleRow
+from oneclock.stats.robustness import NoiseFigure, NoiseRisk
+from oneclock.stats.verdict import interval_words, percent
 
 Split = Literal["development", "heldout", "all"]
 SPLITS: dict[Split, str] = {"development": "development", "heldout": "held-out", "all": "all experiments"}
@@ -49,13 +38,13 @@ def rule_figures(analysis: Analysis) -> Iterator[Figure]:
 
 
 def gaps_figure(analysis: Analysis) -> Figure:
-    """Every rule of the arena: a dot per experiment, the mean with its interval."""
-    rows = analysis.arena
+    """Every rule: a dot per experiment, the mean with its interval."""
+    rows = analysis.rules
     largest = max((gap for row in rows for gap in row.gaps if gap is not None and math.isfinite(gap)), default=NEAR)
     series = [*gap_marks(analysis, rows)]
     chart = Chart(
         title="",
-        x=gap_axis("gap to the best beta, %", largest),
+        x=gap_axis("loss above the best beta, %", largest),
         y=named_axis("", [rule_label(row) for row in rows]),
         series=tuple(line for line in series if line.x),
         lines=(Line(gap_place(NEAR), "x", palette.QUIET, "1 %", "dotted"),),

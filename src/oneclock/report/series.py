@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import chain
+from typing import Literal
 
-from oneclock.analysis.axes import Series as Task
-from oneclock.analysis.axes import SeriesPoint
-from oneclock.analysis.values import Analysis
 from oneclock.report import palette
 from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_place, short_beta
-from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule, memory_horizon
-from oneclock.study.best import Interval
+from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule
+from oneclock.runs.paired import Interval
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.exponents import Series as Task
+from oneclock.stats.exponents import SeriesPoint
 
 POINTS = 36
 """A rule's line has so many pieces, for it may bend."""
@@ -41,10 +42,10 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
         series=tuple(drawn),
     )
     caption = (
-        "The best memory at each length of training, by a parabola through the losses around it, with its interval; a "
-        "line's slope is the exponent alpha. A mark without a bar at one side lies at the end of the betas swept."
+        "The best memory at each length of training, from a parabola through the losses, with its 95 % CI. The slope "
+        "of a line is the exponent alpha of 1 - beta ~ steps ** -alpha. A side without a bar has no bound."
     )
-    yield Figure("series", "The best memory where only the horizon differs", caption, (chart,))
+    yield Figure("series", "The best memory over the length of training", caption, (chart,))
 
 
 def _task(place: int, task: Task) -> Iterator[Trace]:
@@ -58,8 +59,8 @@ def _task(place: int, task: Task) -> Iterator[Trace]:
         color=color,
         dash="none",
         marker=palette.marker(place),
-        low=tuple(None if (i := point.beta_interval) is None else memory_place(i.lower) for point in task.points),
-        high=tuple(None if (i := point.beta_interval) is None else memory_place(i.upper) for point in task.points),
+        low=tuple(_end(point.beta_interval, "lower") for point in task.points),
+        high=tuple(_end(point.beta_interval, "upper") for point in task.points),
         texts=tuple(_words(task.name, point) for point in task.points),
         group=name,
     )
@@ -67,7 +68,7 @@ def _task(place: int, task: Task) -> Iterator[Trace]:
     yield Trace(
         name=name,
         x=tuple(math.log10(end) for end in ends),
-        y=tuple(-math.log10(fitted.rate(end)) for end in ends),
+        y=tuple(-math.log10(fitted.one_minus_beta(end)) for end in ends),
         color=color,
         dash=palette.dash(place + 1),
         texts=(name, name),
@@ -75,10 +76,16 @@ def _task(place: int, task: Task) -> Iterator[Trace]:
     )
 
 
+def _end(interval: Interval | None, end: Literal["lower", "upper"]) -> float | None:
+    """Where an interval of beta ends on the axis of memories; None where it is open."""
+    bound = None if interval is None else getattr(interval, end)
+    return memory_place(bound) if bound is not None and 0 < bound < 1 else None
+
+
 def _reference(name: str, rule: Rule, low: float, high: float, color: str, dash: Dash) -> Trace:
     """A rule's memory over the steps."""
     steps = [low * (high / low) ** (place / POINTS) for place in range(POINTS + 1)]
-    memories = [1 / rule.rate(one) for one in steps]
+    memories = [1 / rule.one_minus_beta(one) for one in steps]
     return Trace(
         name=name,
         x=tuple(map(math.log10, steps)),
@@ -95,11 +102,20 @@ def _reference(name: str, rule: Rule, low: float, high: float, color: str, dash:
 
 def _words(name: str, point: SeriesPoint) -> str:
     place = "" if point.bracketed else ", the end of the betas swept"
+    beta = short_beta(max(point.beta, 0.0))
     return (
-        f"{name}, {point.budget:,g} steps: best β {short_beta(point.beta)}{_range(point.beta_interval)}{place}, "
-        f"a memory of {memory_horizon(point.beta):,.3g} steps"
+        f"{name}, {point.budget:,g} steps: best β {beta}{_range(point.beta_interval)}{place}, "
+        f"a memory of {1 / (1 - point.beta):,.3g} steps"
     )
 
 
 def _range(interval: Interval | None) -> str:
-    return "" if interval is None else f" ({interval.lower:.2f} to {interval.upper:.2f})"
+    """The 95 % CI in brackets; nothing where there is none, and words where it has no bounds."""
+    if interval is None:
+        return ""
+    if math.isinf(interval.lower) and math.isinf(interval.upper):
+        return " (no bounds)"
+    if math.isinf(interval.lower) or math.isinf(interval.upper):
+        at_most = math.isinf(interval.lower)
+        return f" (at {'most' if at_most else 'least'} {interval.upper if at_most else interval.lower:.2f})"
+    return f" ({interval.lower:.2f} to {interval.upper:.2f})"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oneclock.analysis import Analysis, Sweeps, analyse, read
 from oneclock.rule import REFRESHES, Rule
+from oneclock.stats import Analysis, Sweeps, analyse, read
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Subject:
     """A title, the data and what they say.
 
     `environments` are those the runs recorded, each with how many runs did; `progress` says how far an unfinished
-    study is.
+    study is. `plain_means`: figures of sweeps draw means over seeds, as the paper does, and not losses paired by seed.
     """
 
     title: str
@@ -25,6 +25,7 @@ class Subject:
     notes: tuple[str, ...] = ()
     progress: str = ""
     environments: tuple[tuple[Mapping[str, Any], int], ...] = ()
+    plain_means: bool = False
 
 
 def subject_of(source: Path, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()) -> Subject:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from oneclock.analysis.axes import Surface, SurfaceCell
-from oneclock.analysis.values import Analysis
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
@@ -20,17 +18,19 @@ from oneclock.report.chart import (
     number_axis,
     padded,
 )
-from oneclock.report.shown import drawn
-from oneclock.study.identity import safe_name
+from oneclock.report.notebook_view import drawn
+from oneclock.runs.key import safe_name
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.exponents import Surface, SurfaceCell
 
 SHADES = 5
 """Shades of the plane: each holds as many cells as the others."""
 
 _CAPTION = (
     "Left: every pair that ran, shaded by the rank of its loss; the star is the lowest cell, the diamond the best pair "
-    "by a fitted bowl, with its intervals; the dashed path goes through the best beta at each rate where three or more "
-    "ran. Right: the loss at each beta's own best rate. The rate is a factor where an experiment of the project was "
-    "swept."
+    "by a fitted quadratic, with its 95 % CIs; the dashed path goes through the best beta at each rate where three or "
+    "more ran. Right: the loss at each beta's own best rate. The rate is a factor where an experiment of the "
+    "project was swept."
 )
 
 
@@ -45,13 +45,13 @@ def surface_figures(analysis: Analysis) -> Iterator[Figure]:
 
 def plane_chart(surface: Surface) -> Chart:
     """The cells over beta and rate, the lowest of them, and the fitted pair where there is one."""
-    rates = [cell.rate for cell in surface.cells]
-    lowest = next(cell for cell in surface.cells if (cell.beta, cell.rate) == surface.lowest)
+    rates = [cell.lr for cell in surface.cells]
+    lowest = next(cell for cell in surface.cells if (cell.beta, cell.lr) == surface.lowest)
     return Chart(
         title="beta and rate",
         x=_betas(surface),
         y=log_axis("learning rate", min(rates) / 1.3, max(rates) * 1.3),
-        series=(*_shades(surface), *_path(surface), _lowest(lowest, math.log10(lowest.rate)), *_fitted(surface)),
+        series=(*_shades(surface), *_path(surface), _lowest(lowest, math.log10(lowest.lr)), *_fitted(surface)),
         spans=tuple(_span(surface)),
     )
 
@@ -103,11 +103,11 @@ def _shades(surface: Surface) -> Iterator[Trace]:
 
 
 def _cells(name: str, cells: list[SurfaceCell], color: str, marker: str) -> Trace:
-    cells = sorted(cells, key=lambda cell: (cell.beta, cell.rate))
+    cells = sorted(cells, key=lambda cell: (cell.beta, cell.lr))
     return Trace(
         name=name,
         x=tuple(memory_place(cell.beta) for cell in cells),
-        y=tuple(math.log10(cell.rate) for cell in cells),
+        y=tuple(math.log10(cell.lr) for cell in cells),
         color=color,
         dash="none",
         marker=marker,  # type: ignore[arg-type]
@@ -120,11 +120,11 @@ def _path(surface: Surface) -> Iterator[Trace]:
     """How the best beta moves with the rate: a line through the lowest cell of each rate, from the smallest rate up."""
     by_rate: dict[float, list[SurfaceCell]] = {}
     for cell in _finite(surface):
-        by_rate.setdefault(cell.rate, []).append(cell)
+        by_rate.setdefault(cell.lr, []).append(cell)
     best = [min(by_rate[rate], key=lambda cell: cell.loss) for rate in sorted(by_rate) if len(by_rate[rate]) >= 3]
     if len(best) > 1:
         places = tuple(memory_place(cell.beta) for cell in best)
-        heights = tuple(math.log10(cell.rate) for cell in best)
+        heights = tuple(math.log10(cell.lr) for cell in best)
         name = "best beta at each rate"
         texts = tuple(f"{name}: {_words(cell)}" for cell in best)
         yield Trace(name, places, heights, palette.INK, "dashed", texts=texts, group=name)
@@ -137,23 +137,27 @@ def _lowest(cell: SurfaceCell, height: float) -> Trace:
 
 def _fitted(surface: Surface) -> Iterator[Trace]:
     """The bowl's lowest point, and the interval of its rate as an upright line through it."""
-    if surface.beta is None or surface.rate is None:
+    if surface.beta is None or surface.lr is None:
         return
     at, name = memory_place(surface.beta), "fitted best pair"
-    text = f"{name}: β {surface.beta:.4g}, rate {surface.rate:.3g}"
-    yield Trace(name, (at,), (math.log10(surface.rate),), palette.RULE, "none", "frame", texts=(text,), group=name)
-    if (between := surface.rate_interval) is not None:
-        ends = (math.log10(between.lower), math.log10(between.upper))
-        texts = (f"{text}, {100 * between.level:g} % interval of the rate {between.lower:.3g} to {between.upper:.3g}",)
-        yield Trace("interval of its rate", (at, at), ends, palette.RULE, texts=texts * 2, group=name)
+    text = f"{name}: β {surface.beta:.4g}, rate {surface.lr:.3g}"
+    yield Trace(name, (at,), (math.log10(surface.lr),), palette.RULE, "none", "frame", texts=(text,), group=name)
+    if (between := surface.lr_interval) is not None:
+        rates = [cell.lr for cell in surface.cells]
+        low, high = max(between.lower, min(rates) / 1.3), min(between.upper, max(rates) * 1.3)
+        ends = (math.log10(low), math.log10(max(high, low)))
+        texts = (f"{text}, {100 * between.level:g} % CI of the rate {between.lower:.3g} to {between.upper:.3g}",)
+        yield Trace("CI of its rate", (at, at), ends, palette.RULE, texts=texts * 2, group=name)
 
 
 def _span(surface: Surface) -> Iterator[Span]:
     if (between := surface.beta_interval) is not None:
-        ends = memory_place(between.lower), memory_place(between.upper)
-        yield Span(*ends, palette.RULE, f"{100 * between.level:g} % interval of the fitted beta")
+        axis = _betas(surface)
+        low = max(memory_place(between.lower), axis.low) if between.lower > 0 else axis.low
+        high = min(memory_place(between.upper), axis.high) if between.upper < 1 else axis.high
+        yield Span(low, max(low, high), palette.RULE, f"{100 * between.level:g} % CI of the fitted beta")
 
 
 def _words(cell: SurfaceCell) -> str:
     seeds = f"{cell.seeds} seed{'s' if cell.seeds != 1 else ''}"
-    return f"β {cell.beta:g}, rate {cell.rate:g}: loss {cell.loss:.5g}, {seeds}"
+    return f"β {cell.beta:g}, rate {cell.lr:g}: loss {cell.loss:.5g}, {seeds}"

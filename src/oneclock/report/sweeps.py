@@ -8,8 +8,6 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from statistics import quantiles
 
-from oneclock.analysis.values import Analysis, BetaPoint, ExperimentResult
-from oneclock.analysis.verdict import percent
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
@@ -24,28 +22,33 @@ from oneclock.report.chart import (
     padded,
     short_beta,
 )
-from oneclock.report.shown import FEW, by_rank, drawn, not_drawn
-from oneclock.study.best import Interval
-from oneclock.study.identity import safe_name
-from oneclock.study.losses import error_bars
-from oneclock.study.table import Sweep, Sweeps, Trial
+from oneclock.report.notebook_view import FEW, by_rank, drawn, not_drawn
+from oneclock.runs.key import safe_name
+from oneclock.runs.losses import error_bars
+from oneclock.runs.record import RunRecord
+from oneclock.runs.table import Sweep, Sweeps
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.results import BetaPoint, ExperimentResult
+from oneclock.stats.verdict import interval_words, percent
 
 SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out experiments"}
 
 
-def sweep_figures(analysis: Analysis) -> list[Figure]:
-    """One figure per split, one panel per experiment that is drawn."""
+def sweep_figures(analysis: Analysis, plain_means: bool = False) -> list[Figure]:
+    """One figure per split, one panel per experiment that is drawn; with plain means, as the paper draws them."""
     figures = []
     for split, title in SPLIT_TITLES.items():
         members = [result for result in drawn(analysis) if result.split == split]
         if not members:
             continue
         refreshes, betas = analysis.summary.refreshes, all_betas(analysis)
-        charts = tuple(sweep_chart(result, refreshes, betas) for result in members)
-        quantity = "Smallest validation loss at each swept beta, mean over seeds; bars and band are their spread."
+        charts = tuple(sweep_chart(result, refreshes, betas, plain_means) for result in members)
+        kind = "mean over seeds" if plain_means else "paired by seed"
+        quantity = f"Smallest validation loss at each swept beta, {kind}; bars and band are the spread of seeds."
         caption = (
-            f"{quantity} The vertical line is at the smallest mean; the star is the best beta, seeds in pairs, the "
-            "diamond the refresh rule's choice; shaded are the betas, and so the horizons, for which that choice stays."
+            f"{quantity} The star is the best beta. The vertical line is at the smallest plain mean, the paper's "
+            "oracle, the frame at the refresh rule's choice; shaded are the betas, and so the horizons, for which that "
+            "choice stays. The line has a gap where a beta has no result."
         )
         caption = " ".join(filter(None, (caption, not_drawn(analysis))))
         figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
@@ -54,19 +57,50 @@ def sweep_figures(analysis: Analysis) -> list[Figure]:
 
 def all_betas(analysis: Analysis) -> list[float]:
     """Every beta that some experiment swept: the axis that all panels share."""
-    return sorted({point.beta for result in analysis.experiments for point in result.gaps})
+    return sorted({point.beta for result in analysis.experiments for point in result.points})
 
 
-def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[float]) -> Chart:
+def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[float], plain_means: bool = False) -> Chart:
     """L(beta) of one experiment with its best beta, the rule's choice and the stretch where it stays.
 
     The axis reaches over `betas`, so that panels can be compared.
     """
-    points = [point for point in result.gaps if math.isfinite(point.loss)]
+    points = [point for point in result.points if math.isfinite(point.loss)]
+    if plain_means:
+        points = [replace(point, loss=point.mean_loss) for point in points]
     x = memory_axis(betas)
     low, high = _bounds(points)
-    name = "mean over seeds"
-    curve = Trace(
+    curves = [_sweep_line(part) for part in _unbroken(points, result.not_measured)]
+    arms = tuple(_arms(result, x))
+    beside = (value for arm in arms for value in (*arm.y, *arm.low, *arm.high))
+    heights = (point.loss for point in points)
+    known = [value for value in (*heights, *low, *high, *beside) if value is not None]
+    return Chart(
+        title=result.name,
+        x=x,
+        y=number_axis("smallest validation loss", *padded(known)),
+        series=(*curves, *_marks(result, points), *arms),
+        spans=tuple(_stable(result, refreshes, x)),
+        lines=(Line(memory_place(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot"),),
+    )
+
+
+def _unbroken(points: Sequence[BetaPoint], missing: Sequence[float]) -> Iterator[list[BetaPoint]]:
+    """The points in parts: no line is drawn across a beta without a result."""
+    part: list[BetaPoint] = []
+    for point in points:
+        if part and any(part[-1].beta < beta < point.beta for beta in missing):
+            yield part
+            part = []
+        part.append(point)
+    if part:
+        yield part
+
+
+def _sweep_line(points: list[BetaPoint]) -> Trace:
+    low, high = _bounds(points)
+    name = "loss, paired by seed"
+    return Trace(
         name=name,
         x=tuple(memory_place(point.beta) for point in points),
         y=tuple(point.loss for point in points),
@@ -77,17 +111,6 @@ def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[floa
         texts=tuple(map(point_words, points)),
         group=name,
     )
-    arms = tuple(_arms(result, x))
-    beside = (value for arm in arms for value in (*arm.y, *arm.low, *arm.high))
-    known = [value for value in (*curve.y, *low, *high, *beside) if value is not None]
-    return Chart(
-        title=result.name,
-        x=x,
-        y=number_axis("smallest validation loss", *padded(known)),
-        series=(curve, *_marks(result, points), *arms),
-        spans=tuple(_stable(result, refreshes, x)),
-        lines=(Line(memory_place(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot"),),
-    )
 
 
 def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]:
@@ -95,8 +118,8 @@ def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]
     heights = {point.beta: point.loss for point in points}
     if single := [point for point in points if point.seeds == 1]:
         yield _one_seed(single, heights)
-    if result.best_beta in heights:
-        yield _marked("best beta", result.best_beta, heights, palette.ORACLE, "star", points)
+    if result.best.beta in heights:
+        yield _marked("best beta", result.best.beta, heights, palette.ORACLE, "star", points)
     if result.selected_beta in heights:
         yield _marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points)
 
@@ -104,16 +127,9 @@ def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]
 def point_words(point: BetaPoint) -> str:
     """One beta of a sweep in words: its loss, its gap with the interval where there is one, its seeds."""
     seeds = f", {point.seeds} seed{'s' if point.seeds != 1 else ''}"
-    rate = "" if point.rate is None else f", lr {point.rate:g}"
-    gap = f"gap {percent(point.gap)}{interval_words(point.interval)}"
-    return f"β {point.beta:g}{rate}: loss {point.loss:.5g}, {gap}{seeds}"
-
-
-def interval_words(interval: Interval | None) -> str:
-    """` (95 % interval 0.100 to 0.900 %)`, or nothing where there is none."""
-    if interval is None:
-        return ""
-    return f" ({100 * interval.level:g} % interval {100 * interval.lower:.3f} to {percent(interval.upper)})"
+    rate = "" if point.lr is None else f", lr {point.lr:g}"
+    above = f"{percent(point.excess)} above the best{interval_words(point.interval)}" if point.excess else "the best"
+    return f"β {point.beta:g}{rate}: loss {point.loss:.5g}, {above}{seeds}"
 
 
 def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
@@ -132,11 +148,11 @@ def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
 
 def curves_within(sweep: Sweep, result: ExperimentResult, most: int) -> tuple[Sweep, int]:
     """The sweep with the runs, those of the best betas first, that have `most` evaluations; and how many it leaves."""
-    trials = by_rank([trial for trial in (*sweep.tied, *sweep.untied) if trial.val is not None], result)
-    total = accumulate(len(trial.val.steps) for trial in trials if trial.val is not None)
-    kept = {id(trial) for trial, points in zip(trials, total, strict=True) if points <= most}
+    runs = by_rank([run for run in (*sweep.tied, *sweep.untied) if run.val is not None], result)
+    total = accumulate(len(run.val.steps) for run in runs if run.val is not None)
+    kept = {id(run) for run, points in zip(runs, total, strict=True) if points <= most}
     tied, untied = (tuple(one for one in side if id(one) in kept) for side in (sweep.tied, sweep.untied))
-    return replace(sweep, tied=tied, untied=untied), len(trials) - len(kept)
+    return replace(sweep, tied=tied, untied=untied), len(runs) - len(kept)
 
 
 def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
@@ -144,15 +160,15 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
 
     All but the best few betas are folded.
     """
-    trials = [trial for trial in (*sweep.tied, *sweep.untied) if trial.val is not None]
-    if not trials:
+    runs = [run for run in (*sweep.tied, *sweep.untied) if run.val is not None]
+    if not runs:
         return None
-    stops = {(point.beta, run.seed): run.early_stop for point in result.gaps for run in point.runs}
+    stops = {(point.beta, run.seed): run.early_stop for point in result.points for run in point.runs}
     series: list[Trace] = []
-    for trial in trials:
-        line = _curve(trial, tuple(point.beta for point in result.gaps))
+    for run in runs:
+        line = _curve(run, tuple(point.beta for point in result.points))
         series.append(line)
-        stop = stops.get((trial.beta, trial.seed)) if trial.beta2 is None else None
+        stop = stops.get((run.tied_beta, run.seed)) if run.key.is_tied else None
         if stop is not None and stop.stop in line.x:
             at = line.x.index(stop.stop)
             series.append(_early_stop(line, at, ran_out=stop.ran_out))
@@ -163,13 +179,13 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
         y=_loss_axis(series, last),
         series=tuple(series),
         lines=tuple(_horizon_lines(result)),
-        folded=_folded(trials, result),
+        folded=_folded(runs, result),
     )
 
 
-def _folded(trials: Sequence[Trial], result: ExperimentResult) -> tuple[str, ...]:
+def _folded(runs: Sequence[RunRecord], result: ExperimentResult) -> tuple[str, ...]:
     """The groups of all betas but the best few."""
-    groups = tuple(dict.fromkeys(map(_curve_name, by_rank([t for t in trials if t.beta2 is None], result))))
+    groups = tuple(dict.fromkeys(map(_curve_name, by_rank([run for run in runs if run.key.is_tied], result))))
     return groups[FEW:]
 
 
@@ -224,7 +240,7 @@ def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[
 
 def _arms(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
     """Untied baselines: level lines across the chart, with the spread of their seeds."""
-    for place, arm in enumerate(result.arms):
+    for place, arm in enumerate(result.baselines):
         if not math.isfinite(arm.loss):
             continue
         spread = error_bars([run.min_val_loss for run in arm.runs if run.min_val_loss is not None])
@@ -239,21 +255,22 @@ def _arms(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
             low=(low, low) if low is not None else (),
             high=(high, high) if high is not None else (),
             texts=(
-                f"{name}: loss {arm.loss:.5g}, gap {percent(arm.gap)}{interval_words(arm.interval)}, {arm.seeds} seeds",
+                f"{name}: loss {arm.loss:.5g}, {percent(arm.excess)} above β {arm.against:.3g}"
+                f"{interval_words(arm.interval)}, {arm.seeds} seeds",
             )
             * 2,
             group=name,
         )
 
 
-def _curve(trial: Trial, betas: tuple[float, ...]) -> Trace:
-    assert trial.val is not None
-    kept = [(s, loss) for s, loss in zip(trial.val.steps, trial.val.losses, strict=True) if math.isfinite(loss)]
-    name = _curve_name(trial)
-    place = betas.index(trial.beta) if trial.beta2 is None else len(betas)
-    color = palette.ramp(place, len(betas)) if trial.beta2 is None else palette.FIXED
+def _curve(run: RunRecord, betas: tuple[float, ...]) -> Trace:
+    assert run.val is not None
+    kept = [(s, loss) for s, loss in zip(run.val.steps, run.val.losses, strict=True) if math.isfinite(loss)]
+    name = _curve_name(run)
+    place = betas.index(run.tied_beta) if run.key.is_tied else len(betas)
+    color = palette.ramp(place, len(betas)) if run.key.is_tied else palette.FIXED
     return Trace(
-        name=f"{name}, seed {trial.seed}",
+        name=f"{name}, seed {run.seed}",
         x=tuple(step for step, _ in kept),
         y=tuple(loss for _, loss in kept),
         color=color,
@@ -262,9 +279,9 @@ def _curve(trial: Trial, betas: tuple[float, ...]) -> Trace:
     )
 
 
-def _curve_name(trial: Trial) -> str:
-    pair = "" if trial.beta2 is None else f"untied β₁ {trial.beta:g}, β₂ {trial.beta2:g}"
-    return pair or f"β {short_beta(trial.beta)}"
+def _curve_name(run: RunRecord) -> str:
+    beta1, beta2 = run.key.betas
+    return f"β {short_beta(beta1)}" if run.key.is_tied else f"untied β₁ {beta1:g}, β₂ {beta2:g}"
 
 
 def _early_stop(line: Trace, at: int, ran_out: bool) -> Trace:

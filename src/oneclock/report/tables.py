@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from oneclock.analysis.table import Table
 from oneclock.plain_text import plain_cell
+from oneclock.stats.paper_tables import Table
 
 _LATEX = {
     "\\": r"\textbackslash{}",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from oneclock.analysis.values import Analysis, ExperimentResult, Horizons, RuleCost
-from oneclock.analysis.verdict import count_of, percent
-from oneclock.report.sweeps import interval_words
 from oneclock.rule import CALIBRATED, REFRESHES
-from oneclock.study.best import Interval
+from oneclock.runs.best import listed, next_step, short_beta
+from oneclock.runs.paired import Interval
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.results import ExperimentResult, RuleCost
+from oneclock.stats.sources import Horizons
+from oneclock.stats.verdict import comparison_words, count_of, interval_words, percent
 
 _SOURCES = {
     "given": "given with the data",
@@ -19,92 +22,78 @@ _SOURCES = {
 
 
 def answer(result: ExperimentResult) -> list[str]:
-    """The answer of one experiment, a line each; the first is the best beta measured, or why there is none."""
-    return [best(result), *_fitted(result), *_beside(result), *_costs(result), _next(result)]
+    """The answer of one experiment, a line each; the first is the best beta, or why there is none."""
+    last = f"Next: {next_step(result.best)}"
+    return [best(result), *_fitted(result), *_beside(result), *_costs(result), last]
 
 
 def best(result: ExperimentResult) -> str:
-    """The best beta that was measured, with its rate where several were swept, and how sure it is."""
-    if result.best_beta is None:
-        return f"No best beta: {result.best_word}."
-    what, of = f"Best beta measured: {result.best_beta:g}", ""
-    if result.best_rate is not None:
-        what, of = f"Best pair measured: beta {result.best_beta:g}, lr {result.best_rate:g}", " of beta"
-    sure = ""
-    if (interval := result.best_interval) is not None:
-        sure = f"{100 * interval.level:g} % interval{of} {interval.lower:g} to {interval.upper:g}; "
-    point = next(point for point in result.gaps if point.beta == result.best_beta)
-    seeds = f"mean of {count_of(point.seeds, 'seed')}"
-    return f"{what} ({sure}{result.best_word}), loss {point.loss:.5g}, {seeds}."
+    """The best beta with its learning rate where several were swept, its 95 % CI and its loss."""
+    summary = result.best.summary
+    said = summary[0].upper() + summary[1:]
+    if result.best.beta is None:
+        return f"{said}."
+    point = next(point for point in result.points if point.beta == result.best.beta)
+    return f"{said}. Loss {point.loss:.5g}, {count_of(point.seeds, 'seed')}."
 
 
 def _fitted(result: ExperimentResult) -> Iterator[str]:
-    """The best pair by a bowl through its neighbours, with intervals, where rates were swept and one could be drawn."""
+    """The lowest point of the fitted quadratic where learning rates were swept and the losses determine one."""
     surface = result.surface
-    if surface is None or surface.beta is None or surface.rate is None:
+    if surface is None or surface.beta is None or surface.lr is None:
         return
-    beta = _fitted_at(f"beta {surface.beta:.4g}", surface.beta_interval, surface.beta_inside)
-    rate = _fitted_at(f"lr {surface.rate:.3g}", surface.rate_interval, surface.rate_inside)
-    yield f"A bowl through the losses around the lowest pair is lowest at {beta} and {rate}."
+    beta = _fitted_at(f"beta {surface.beta:.3g}", surface.beta_interval, surface.beta_inside, top=1.0)
+    rate = _fitted_at(f"lr {surface.lr:.3g}", surface.lr_interval, surface.lr_inside, top=math.inf)
+    yield f"A quadratic through the losses around the lowest pair has its minimum at {beta} and {rate}."
 
 
-def _fitted_at(what: str, interval: Interval | None, inside: bool) -> str:
-    sure = (
-        "" if interval is None else f"{100 * interval.level:g} % interval {interval.lower:.4g} to {interval.upper:.4g}"
-    )
-    notes = "; ".join(filter(None, (sure, "" if inside else "at the edge of what it is drawn through")))
+def _fitted_at(what: str, interval: Interval | None, inside: bool, top: float) -> str:
+    sure = ""
+    if interval is not None:
+        low = "no lower bound" if interval.lower <= 0 else f"{interval.lower:.3g}"
+        high = "no upper bound" if interval.upper >= top else f"{interval.upper:.3g}"
+        sure = f"{100 * interval.level:g} % CI {low} to {high}"
+    notes = "; ".join(filter(None, (sure, "" if inside else "outside what was swept")))
     return f"{what} ({notes})" if notes else what
 
 
 def _beside(result: ExperimentResult) -> Iterator[str]:
-    """The usual pairs, if they ran: how their losses lie to the best tied beta's."""
-    for arm in result.arms:
-        side = "above" if arm.gap >= 0 else "below"
-        clear = arm.interval is not None and (arm.interval.lower > 0 or arm.interval.upper < 0)
-        told = "" if clear or arm.interval is None else ", not told apart"
-        rate = "" if arm.rate is None else f" at lr {arm.rate:g}"
-        yield (
-            f"({arm.beta1:g}, {arm.beta2:g}){rate} ends {percent(abs(arm.gap))} {side} the best tied beta"
-            f"{_signed(arm.interval)}{told}."
-        )
+    """The baselines, if they ran: how their losses compare with the recommended beta's."""
+    for one in result.baselines:
+        rate = "" if one.lr is None else f" at lr {one.lr:g}"
+        against = f"the {'recommended' if one.is_recommended else 'best'} beta {short_beta(one.against)}"
+        if not math.isfinite(one.excess):
+            yield f"{one.name}{rate} diverged or has no result."
+            continue
+        side = "above" if one.excess >= 0 else "below"
+        tied = "; statistically tied" if one.interval is not None and 0 in one.interval else ""
+        yield f"{one.name}{rate} ends {percent(abs(one.excess))} {side} {against}{interval_words(one.interval)}{tied}."
 
 
 def _costs(result: ExperimentResult) -> Iterator[str]:
     """What the recommendation, the paper's rule and those that were given would have cost."""
-    names = {"recommended": "What is recommended", "paper": "The paper's rule"}
+    names = {"recommended": "Recommended", "paper": "The paper's rule"}
     for rule in result.rules:
-        what = f"{names.get(rule.name, rule.name)} for {result.horizons.used:,g} steps"
-        yield f"{what}: {_cost(rule, alone=len(result.gaps) == 1)}."
+        what = f"{names.get(rule.name, rule.name)} for {result.steps:,g} steps"
+        yield f"{what}: {_cost(rule, alone=len(result.points) == 1)}."
 
 
 def _cost(rule: RuleCost, alone: bool) -> str:
-    """What a rule would have cost; nothing is said of its beta by one far from it, nor of one that was swept alone."""
+    """What a rule would have cost; nothing is said of a beta far from all that were swept, nor of one swept alone."""
     if rule.beta is None:
         return "no beta"
-    if rule.swept is None or rule.gap is None:
-        return f"{rule.beta:.4g}, not measured"
-    if not rule.near:
-        return f"{rule.beta:.4g}, not measured (the nearest beta swept is {rule.swept:g})"
-    near = "" if f"{rule.beta:.3g}" == f"{rule.swept:.3g}" else f", measured at {rule.swept:g}"
+    beta = f"beta {short_beta(rule.beta)}"
+    if rule.excess is None:
+        return f"{beta}, not measured (no beta near it was swept)"
     if alone:
-        return f"{rule.beta:.4g}{near}, with nothing to compare it with"
-    return f"{rule.beta:.4g}{near}, {percent(rule.gap)} above the best{interval_words(rule.interval)}"
-
-
-def _next(result: ExperimentResult) -> str:
-    if result.best_beta is None:
-        return "Next: sweep more betas, or more seeds, with --extend."
-    if result.best_at_end:
-        ends = " ".join(f"--{axis}s .." for axis in result.best_at_end)
-        return f"Next: sweep beyond that end with --extend {ends}, before you rely on it."
-    rate = "..." if result.best_rate is None else f"{result.best_rate:g}"
-    return f"Next: BalancedAdamW(model.parameters(), lr={rate}, beta={result.best_beta:g})"
-
-
-def _signed(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    return f" ({100 * interval.level:g} % interval {100 * interval.lower:.3f} to {percent(interval.upper)})"
+        return f"{beta}, with nothing to compare it with"
+    if not math.isfinite(rule.excess):
+        return f"{beta}, where a run diverged"
+    near = f", between {listed(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
+    side = "above" if rule.excess >= 0 else "below"
+    if rule.excess == 0:
+        return f"{beta}, the best"
+    return f"{beta}{near}, {percent(abs(rule.excess))} {side} the best{interval_words(rule.interval)}"
 
 
 def why(result: ExperimentResult, refreshes: float) -> str:
@@ -120,7 +109,8 @@ def why(result: ExperimentResult, refreshes: float) -> str:
 
 def how_sure(analysis: Analysis) -> Iterator[str]:
     """Everything the analysis says about trust, and whether the horizons lie where the rule was calibrated."""
-    yield from analysis.summary.verdict
+    yield from comparison_words(analysis.comparisons)
+    yield from (f"By the paper's protocol: {sentence}" for sentence in analysis.summary.verdict)
     low, high = CALIBRATED
     outside = [result.name for result in analysis.experiments if not low <= result.horizons.used <= high]
     if outside:

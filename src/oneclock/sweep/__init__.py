@@ -1,53 +1,48 @@
-"""Many runs: the protocol (which), targets (what), the engine (where).
+"""Many runs: which (`oneclock.runs.protocols`), what they execute (targets), and where (exec).
 
-protocol    which runs are next, from what is finished: pure functions
-targets     what a run executes, in the words of who asks for it
-named       an experiment of the project
-functions   a function of the user's, and the handle it gets
-commands    a command of the user's, and the curve it leaves
-ranks       a run of several processes
-job         one run as it travels
-family      processes and what they start
-server      the process that forks runs
-process     a process for every run
-supervise   what is done with a run: see it to its end
-engine      where runs execute; in this process
-local       on this machine
-cluster     on the workers of a Dask cluster
-work        a worker that shares a study's runs with others
-slurm       such workers as jobs of Slurm
-plan        a sweep as it was asked for, and which runs are next
-adopt       runs made elsewhere, taken into a plan
-code        a fingerprint of the user's own code
-shell       a command line with places to fill
-progress    how far a sweep under way is
-stop        Ctrl-C as a flag
-where       where and how runs execute, as asked for
-driver      has the runs of a plan executed
-drive       a sweep from start to end
-live        what a person sees of it
+api           a sweep from start to end
+plan          a sweep as it was asked for, and which runs are next
+targets       what a run executes; a Python function
+commands      a command line as a target
+source        the user's Python code: found, checked, loaded
+fingerprint   what counts as the same code
+adopt         runs made elsewhere, taken into a plan
+view          what a person sees of a sweep
+exec/         where runs execute: execution, scheduler, supervise, server, processes, job, worker, slurm
 
-What drives a sweep is loaded when first used: who looks at a study need not wait for it.
+What drives a sweep is loaded when first used: a program that only looks at a study does not wait for it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from oneclock.runs.adaptive import Adaptive
+from oneclock.runs.protocols import Grid, Paper
+from oneclock.sweep import commands  # which registers itself as a kind of target
 from oneclock.sweep.plan import Plan
-from oneclock.sweep.protocol import Adaptive, Grid, Paper
 
 if TYPE_CHECKING:
-    from oneclock.sweep.drive import run_sweep, sweep
-    from oneclock.sweep.where import Where
+    from oneclock.sweep.api import run_sweep, sweep
+    from oneclock.sweep.exec.execution import Execution
+    from oneclock.sweep.targets import RunHandle
 
-__all__ = ["Adaptive", "Grid", "Paper", "Plan", "Where", "run_sweep", "sweep"]
+Command = commands.Command
+
+_HOME = {
+    "run_sweep": "api",
+    "sweep": "api",
+    "Execution": "exec.execution",
+    "RunHandle": "targets",
+}
+
+__all__ = ["Adaptive", "Command", "Execution", "Grid", "Paper", "Plan", "RunHandle", "run_sweep", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module 'oneclock.sweep' has no attribute {name!r}")
-    from oneclock.sweep import drive
+    import importlib
 
-    globals()[name] = getattr(drive, name)
+    globals()[name] = getattr(importlib.import_module(f"oneclock.sweep.{_HOME[name]}"), name)
     return globals()[name]

@@ -7,37 +7,23 @@ they ran to the plan's budget. Either way the record says where it comes from, a
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from oneclock.horizon import Curve
-from oneclock.logs import read_log
-from oneclock.study import table
-from oneclock.study.identity import Beta, differences
-from oneclock.study.records import Point, Run, Status, runs_of
-from oneclock.study.sharing import take_alone
-from oneclock.sweep.cells import Cell
-from oneclock.sweep.named import Named
+from oneclock.logs import Log, read_log
+from oneclock.runs import table
+from oneclock.runs.evaluations import Point
+from oneclock.runs.folder import RunFolder, runs_of
+from oneclock.runs.key import RunKey, differences
+from oneclock.runs.record import RunRecord, Status, has_diverged
+from oneclock.runs.sharing import take_alone
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
 
-
-@dataclass(frozen=True)
-class Foreign:
-    """A run that ended elsewhere: its cell, evaluations and end. Logs name no experiment; some name no seed."""
-
-    beta: Beta
-    seed: int | None
-    rate: float | None
-    points: tuple[Point, ...]
-    status: Status
-    experiment: str | None = None
-    seconds: float = 0.0
-    reason: str | None = None
-    environment: Mapping[str, Any] = field(default_factory=dict)
+ANY_SEED = -1
+"""The seed in the key of a run from a log: a log does not say it, and its run is taken for any seed."""
 
 
 def adopt_all(plan: Plan, sources: Iterable[str | Path]) -> list[str]:
@@ -50,14 +36,23 @@ def adopt_all(plan: Plan, sources: Iterable[str | Path]) -> list[str]:
         plan.write()
         plan.study.unpack()
         for source in sources:
-            taken, left = adopt(plan, source)
+            taken, left, notes = adopt(plan, source)
             said.append(f"{taken} runs were adopted from {source}, {len(left)} left there")
             said += [f"left: {reason}" for reason in left[:3]]
+            said += [f"note: {note}" for note in notes]
     return said
 
 
-def adopt(plan: Plan, source: str | Path) -> tuple[int, list[str]]:
-    """Take the runs of `source` that the plan may want and has not; how many, and why others were left, in words.
+class Adopted(NamedTuple):
+    """How many runs were taken, why others were left, and what the reader of a log warns of."""
+
+    taken: int
+    left: list[str]
+    notes: tuple[str, ...] = ()
+
+
+def adopt(plan: Plan, source: str | Path) -> Adopted:
+    """Take the runs of `source` that the plan may want and has not.
 
     The caller holds the study's claim.
 
@@ -66,83 +61,81 @@ def adopt(plan: Plan, source: str | Path) -> tuple[int, list[str]]:
         source: A study's folder, a long table (CSV, TSV, Parquet), or a log that `advise` reads.
 
     Raises:
-        ValueError: Where the source can be read as none of these.
+        ValueError: Where the source can be read as none of these, or a log has no validation loss.
     """
     path = Path(source)
     if (path / "runs").is_dir() or (path / "study.json").exists():
         return _from_study(plan, path)
-    foreign = list(_from_table(path) if _is_table(path) else _from_log(path))
-    return _from_elsewhere(plan, foreign, path.name)
+    if _is_table(path):
+        return _from_elsewhere(plan, list(_from_table(path)), path.name)
+    log = _validation_log(path)
+    return _from_elsewhere(plan, list(_from_log(log)), path.name)._replace(notes=log.warnings)
 
 
-def _from_study(plan: Plan, study: Path) -> tuple[int, list[str]]:
+def _from_study(plan: Plan, study: Path) -> Adopted:
     taken, left = 0, []
-    made = {run.identity.folder: run for run in runs_of(study)}
-    for target, cell in _open_cells(plan):
-        folder = plan.folder(target, cell)
+    made = {run.key.folder: run for run in runs_of(study)}
+    for target, key in _open_keys(plan):
+        folder = plan.folder(target, key)
         run = made.get(folder)
         result = None if run is None else run.result
         if run is None or result is None or result.status == "failed":
             continue
-        wanted = target.identity(cell)
-        here = there = {"processes": target.processes}
-        if isinstance(target, Named):  # they multiply its batch, and are no part of its spec
-            there = {"processes": run.environment.get("processes", 1)}
-        if run.identity.hash != wanted.hash or there != here:
-            changed = differences(run.identity.named | there, wanted.named | here)
+        wanted = target.with_spec(key)
+        # The processes of an experiment multiply its batch: its record has them beside its spec, not in it.
+        processes = run.key.spec.get("processes", run.environment.get("processes", 1))
+        here, there = {"processes": target.processes}, {"processes": processes}
+        if run.key.hash != wanted.hash or there != here:
+            changed = differences(run.key.content | there, wanted.content | here)
             left.append(f"{folder}: {', '.join(changed)}")
             continue
         result, known = run.whole()
         if result is None:
             raise ValueError(f"{study} was changed while it was read; do it again")
-        foreign = Foreign(
-            cell.beta, cell.seed, cell.rate, tuple(known.points), result.status, target.name, result.seconds,
-            result.reason, run.environment,
-        )  # fmt: skip
-        _write(plan, target, cell, foreign, study.absolute().name)
+        _write(plan, target, key, result, known.points, study.absolute().name)
         taken += 1
-    return taken, left
+    return Adopted(taken, left)
 
 
-def _from_elsewhere(plan: Plan, foreign: Sequence[Foreign], name: str) -> tuple[int, list[str]]:
+def _from_elsewhere(plan: Plan, runs: Sequence[RunRecord], name: str) -> Adopted:
     taken, left = 0, []
-    free = list(_open_cells(plan))
-    for run in foreign:
-        place = next(((target, cell) for target, cell in free if _fits(run, target, cell, len(plan.targets))), None)
-        said = f"beta {run.beta}, seed {run.seed}"
+    free = list(_open_keys(plan))
+    for run in runs:
+        place = next(((target, key) for target, key in free if _fits(run, target, key, len(plan.targets))), None)
+        said = f"beta {run.beta}" + ("" if run.seed == ANY_SEED else f", seed {run.seed}")
         if place is None:
             left.append(f"{said}: the plan wants no such run, or has it")
             continue
-        target, cell = place
-        last = max((point.step for point in run.points), default=0)
-        if last != target.budget and run.status == "finished":
-            left.append(f"{said}: it ends at step {last:,}, and the plan's runs at {target.budget:,}")
+        target, key = place
+        if run.steps != target.budget and run.status == "finished":
+            left.append(f"{said}: it ends at step {run.steps:,}, and the plan's runs at {target.budget:,}")
             continue
-        _write(plan, target, cell, run, name)
+        _write(plan, target, key, run, _points(run.val, run.train), name)
         free.remove(place)
         taken += 1
-    return taken, left
+    return Adopted(taken, left)
 
 
-def _fits(run: Foreign, target: Target, cell: Cell, targets: int) -> bool:
+def _fits(run: RunRecord, target: Target, key: RunKey, targets: int) -> bool:
     """Whether the plan wants such a run; one without a name fits the only target, one without a seed any seed."""
-    named = run.experiment == target.name or (run.experiment is None and targets == 1)
-    return named and (run.beta, run.rate) == (cell.beta, cell.rate) and run.seed in (cell.seed, None)
+    named = run.experiment == target.name or (not run.experiment and targets == 1)
+    return named and (run.beta, run.lr) == (key.beta, key.lr) and run.seed in (key.seed, ANY_SEED)
 
 
-def _open_cells(plan: Plan) -> Iterator[tuple[Target, Cell]]:
+def _open_keys(plan: Plan) -> Iterator[tuple[Target, RunKey]]:
     """Every run that the plan may ask for and that has not begun."""
     for target in plan.targets:
-        for cell in plan.cells(target):
-            if not (plan.place(target, cell) / "run.json").exists():
-                yield target, cell
+        for key in plan.keys(target):
+            if not (plan.place(target, key) / "run.json").exists():
+                yield target, key
 
 
-def _write(plan: Plan, target: Target, cell: Cell, run: Foreign, name: str) -> None:
-    made = Run.start(plan.place(target, cell), target.identity(cell), {**run.environment, "adopted": name})
-    made.replace(run.points)
-    told = f"adopted from {name}" + (f"; {run.reason}" if run.reason else "")
-    plan.remember(target, cell, made.finish(run.status, run.seconds, reason=told))
+def _write(plan: Plan, target: Target, key: RunKey, run: RunRecord, points: Sequence[Point], name: str) -> None:
+    made = RunFolder.start(plan.place(target, key), target.with_spec(key), {**run.environment, "adopted": name})
+    made.replace(points)
+    reason = f"adopted from {name}" + (f"; {run.reason}" if run.reason else "")
+    assert run.status in ("finished", "diverged")
+    plan.remember(target, key, made.finish(run.status, run.seconds or 0.0, reason=reason))
 
 
 def _is_table(path: Path) -> bool:
@@ -156,29 +149,36 @@ def _is_table(path: Path) -> bool:
     return True
 
 
-def _from_table(path: Path) -> Iterator[Foreign]:
+def _from_table(path: Path) -> Iterator[RunRecord]:
     for sweep in table.read(path).sweeps:
-        for trial in (*sweep.tied, *sweep.untied):
-            if trial.val is None and not trial.diverged:
+        for run in (*sweep.tied, *sweep.untied):
+            if run.val is None and not run.diverged:
                 raise ValueError(
                     f"{path.name} has one loss for each run; a run is adopted with its curve (step, val_loss)"
                 )
-            beta: Beta = trial.beta if trial.beta2 is None else (trial.beta, trial.beta2)
-            status: Status = "diverged" if trial.diverged else "finished"
-            yield Foreign(beta, trial.seed, trial.rate, _points(trial.val, trial.train), status, sweep.name)
+            yield run
 
 
-def _from_log(path: Path) -> Iterator[Foreign]:
+def _validation_log(path: Path) -> Log:
+    """The log of a path; ValueError where it has no validation loss over steps."""
     log = read_log(path)
     if log.unit != "steps":
         raise ValueError(f"{path} counts {log.unit}, not steps; a run is adopted with its steps")
+    log.require_loss()
+    if log.is_training:
+        raise ValueError(f"{path} has no validation loss, only {log.metric!r}; a run needs one to be adopted")
+    return log
+
+
+def _from_log(log: Log) -> Iterator[RunRecord]:
+    reason = "; ".join(log.warnings) or None
     for run in log.runs:
         one, two = run.arguments.beta1, run.arguments.beta2
         if one is None or two is None:
-            raise ValueError(f"{path} does not say the beta of {run.name}; put it into a table with a column beta")
-        beta: Beta = one if one == two else (one, two)
-        bad = not all(map(math.isfinite, run.curve.losses))
-        yield Foreign(beta, None, None, _points(run.curve, None), "diverged" if bad else "finished")
+            raise ValueError(f"{log.path} does not say the beta of {run.name}; put it into a table with a column beta")
+        key = RunKey("", one if one == two else (one, two), ANY_SEED, int(run.curve.steps[-1]))
+        status: Status = "diverged" if has_diverged(run.curve.losses) else "finished"
+        yield RunRecord(key, status, key.budget, reason=reason, val=run.curve)
 
 
 def _points(val: Curve | None, train: Curve | None) -> tuple[Point, ...]:

@@ -1,34 +1,43 @@
 """A command of the user's as a target: its line filled in, its end awaited, its curve read from what it leaves.
 
-The curve comes from its log, or, where it writes none, from what it prints; both are read while it runs.
+The curve comes from its log, or, where it writes none, from what it prints; both are read while it runs. Numbers and
+plain paths are filled into the line as they are. A value that a shell would read as more than a word (a folder with a
+space, or with `$(..)` in its name) goes through the environment: a shell never executes what a variable holds.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
+import shlex
+import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oneclock.study.environment import environment
-from oneclock.study.evaluations import whole_step
-from oneclock.study.identity import Identity
-from oneclock.study.records import Result, Run
-from oneclock.sweep import shell
-from oneclock.sweep.cells import SEEDS, Cell
-from oneclock.sweep.family import outlasting
-from oneclock.sweep.ranks import several, under_torchrun
+from oneclock.runs.environment import environment
+from oneclock.runs.evaluations import Point, whole_step
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.protocols import SEEDS
+from oneclock.runs.record import RunRecord
+from oneclock.sweep import fingerprint
+from oneclock.sweep.exec.job import last_lines
+from oneclock.sweep.exec.processes import Died, outlasting, several, under_torchrun
+from oneclock.sweep.targets import INCOMPLETE, checked_budget, checked_name, register, why_incomplete
 
 if TYPE_CHECKING:
     from oneclock.logs import Log
 
 FOLDER = "{folder}"
 """The log that nobody chose: whatever lies in the run's own folder."""
+
+EARLY_STOP = "if it may end early, sweep with allow_early_stop"
 
 NO_CURVE = "the command left no curve to read"
 """How the reason of such a run begins."""
@@ -39,59 +48,109 @@ _PATIENCE = 20  # a look that took a second is not repeated for twenty
 
 @dataclass(frozen=True)
 class Command:
-    """A command line of the user's; {beta}, {beta1}, {beta2}, {seed}, {budget} and {lr} and {folder} are filled in.
+    """A command line that trains one run, as a target of `run_sweep`.
 
-    Its curve is read from `log`, a file or folder that may name the same places: any format of `oneclock.logs`. Where
-    no log was named and its folder holds none, it is read from the run's `output.log`.
+    {beta} (or {beta1} and {beta2}), {seed}, {budget}, {lr} and {folder} in it are filled in. Its curve is read from
+    `log`; where no log was named and its folder holds none, from what it prints.
+
+    Args:
+        command: The command line, for a shell.
+        budget: The optimizer steps of one run.
+        log: The file or folder that it writes its log to, in any format of `oneclock.read_log`. It may name the same
+            placeholders.
+        name: What the study calls it.
+        processes: The processes of one run; torchrun starts them, and the command then begins with python.
+        allow_early_stop: Whether a run that ends before its budget counts as finished.
+
+    >>> Command("python train.py --beta {beta} --seed {seed}", 1000).seeds
+    (1, 2, 3)
     """
 
-    name: str
-    budget: int
     command: str
+    budget: int
     log: str = FOLDER
-    code: Mapping[str, str] = field(default_factory=dict, repr=False)
+    name: str = "command"
     processes: int = 1
+    allow_early_stop: bool = field(default=False, compare=False)
+    code: Mapping[str, str] | None = field(default=None, repr=False)
+    stamps: Mapping[str, fingerprint.Stamp] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if "{beta}" not in self.command and not ("{beta1}" in self.command and "{beta2}" in self.command):
+            raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
+        if self.processes < 1:
+            raise ValueError(f"processes must be at least 1, got {self.processes}")
+        if self.processes > 1:
+            under_torchrun(self.command, self.processes)  # which refuses what it cannot start
+        checked_name(self.name)
+        object.__setattr__(self, "budget", checked_budget(self.budget))
+        if self.code is None:
+            code = fingerprint.of_command(self.command)
+            object.__setattr__(self, "code", code.parts)
+            object.__setattr__(self, "stamps", code.stamps)
+
+    @classmethod
+    def from_data(cls, values: Mapping[str, Any]) -> Command:
+        """The command of a recorded study, with the code of then."""
+        names = ("command", "budget", "log", "name")
+        more = {"allow_early_stop": values.get("allow_early_stop", False), "processes": values.get("processes", 1)}
+        return cls(**{name: values[name] for name in names}, **more, code=values.get("code") or {})
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds to run; a command that takes none has one, for the others would repeat it."""
+        """The seeds to run; a command that takes none has one, since the others would repeat it."""
         return SEEDS if self.takes_seed else SEEDS[:1]
 
     @property
     def takes_seed(self) -> bool:
+        """Whether its line has a place for the seed."""
         return "{seed}" in self.command
 
     def described(self) -> dict[str, Any]:
         said = {"command": self.command, "log": self.log, "name": self.name, "budget": self.budget}
-        return said | {"code": dict(self.code)} | several(self.processes)
+        early = {"allow_early_stop": True} if self.allow_early_stop else {}
+        return said | {"code": dict(self.code or {})} | several(self.processes) | early
 
-    def identity(self, cell: Cell) -> Identity:
-        spec = {"command": self.command, "log": self.log, "code": dict(self.code)} | several(self.processes)
-        return Identity(self.name, cell.beta, cell.seed, self.budget, spec=spec, rate=cell.rate)
+    def with_spec(self, key: RunKey) -> RunKey:
+        spec = {"command": self.command, "log": self.log, "code": dict(self.code or {})} | several(self.processes)
+        return RunKey(self.name, key.beta, key.seed, self.budget, key.lr, spec=spec)
 
     def modules(self) -> list[str]:
         return []
 
-    def no_pairs(self) -> str | None:
-        """Why it takes no untied pair of betas, or None where it does."""
-        return "the command has one {beta}: give it {beta1} and {beta2}" if "{beta}" in self.command else None
+    def takes_pairs(self) -> bool:
+        """Whether its line has a place for each beta of a pair."""
+        return "{beta}" not in self.command
 
-    def no_call(self, rated: bool) -> str | None:
-        """Why it cannot be run with a rate or without, or None where it can."""
-        if rated and "{lr}" not in self.command:
-            return "the command does not say where the learning rate of --rates goes: add {lr} to it"
-        if not rated and "{lr}" in self.command + self.log:
-            return "the command has a place for {lr}, and no rates are swept; give them (--rates)"
+    def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
+        if pairs and not self.takes_pairs():
+            return "the command has one {beta}, and a baseline has two: give it {beta1} and {beta2} instead"
+        if learning_rates and "{lr}" not in self.command:
+            return "the command does not say where the learning rate goes: add {lr} to it"
+        if not learning_rates and "{lr}" in self.command + self.log:
+            return "the command has a place for {lr}, and no learning_rates are swept; give some"
+        if len(seeds) > 1 and not self.takes_seed:
+            return f"the command has no {{seed}}: seeds {', '.join(map(str, seeds))} would repeat one run; add {{seed}}"
         return None
 
-    def execute(self, path: Path, cell: Cell) -> Result:
+    def afresh(self) -> Command:
+        return replace(self, code=None)
+
+    def check_installed(self) -> None:
+        """Nothing: a command brings its own."""
+
+    def execute_here(self, path: Path, key: RunKey) -> Any:
+        raise NotImplementedError("torchrun starts the command itself")
+
+    def execute(self, path: Path, key: RunKey) -> RunRecord:
         from oneclock.logs import NotFinite
 
-        record = Run.start(path, self.identity(cell), environment())
+        self._refuse_changed_code()
+        record = RunFolder.start(path, self.with_spec(key), environment())
         files = record.path / "files"
         files.mkdir(exist_ok=True)
-        places, started = self._places(cell, files), time.monotonic()
-        log = Path(shell.filled(self.log, places))
+        places, started = self._places(key, files), time.monotonic()
+        log = Path(filled(self.log, places))
         with outlasting() as asked:
             self._follow(record, log, places)
         if asked:  # whatever its exit code says: it was cut short
@@ -102,17 +161,28 @@ class Command:
         except NotFinite as error:
             return record.finish("diverged", seconds, reason=str(error))
         except (ValueError, OSError) as error:
-            return record.finish("failed", seconds, reason=f"{NO_CURVE}: {error}")
+            way = "print or log a step and a val_loss, or name the log (log)"
+            return record.finish("failed", seconds, reason=f"{NO_CURVE}: {error}; {way}")
         _copy(record, read)
         bad = [p.step for p in record.points() if p.val_loss is not None and not math.isfinite(p.val_loss)]
         if bad:
             return record.finish("diverged", seconds, reason=f"val_loss was not finite at step {bad[0]}")
+        why = why_incomplete([point.step for point in record.points()], self.budget)
+        if why is not None and not self.allow_early_stop:
+            return record.finish("failed", seconds, reason=f"{INCOMPLETE}: {why}; {EARLY_STOP}")
         return record.finish("finished", seconds, reason=self._doubts(read))
 
-    def _follow(self, record: Run, log: Path, places: Mapping[str, str]) -> None:
+    def _refuse_changed_code(self) -> None:
+        """If a file was edited after the sweep began, later runs would train other code: ValueError."""
+        if fingerprint.is_untouched(self.stamps):
+            return
+        if changed := fingerprint.changed(self.code or {}, fingerprint.of_command(self.command).parts):
+            raise fingerprint.changed_meanwhile(changed)
+
+    def _follow(self, record: RunFolder, log: Path, places: Mapping[str, str]) -> None:
         """Run the command to its end, with its curve so far in the record; RuntimeError where it ends badly."""
         command = self.command if self.processes == 1 else under_torchrun(self.command, self.processes)
-        line, variables = shell.line(command, places)
+        line, variables = shell_line(command, places)
         pause = _LOOK
         # Wherever the run executes, what it prints is a log: it goes to the same file.
         with open(record.path / "output.log", "ab") as output:
@@ -124,15 +194,20 @@ class Command:
                 process.wait(timeout=pause)
                 break
             looked = time.monotonic()
-            with suppress(ValueError, OSError):  # its log may be half written, or not there yet
-                read = self._read(log, record)
-                if not _of_training(read):  # a validation loss may yet come
-                    _copy(record, read)
+            self._look(log, record)
             pause = max(_LOOK, _PATIENCE * (time.monotonic() - looked))
         if process.returncode:
-            raise RuntimeError(f"the command ended with exit code {process.returncode}")
+            self._look(log, record)  # an attempt that goes on from its checkpoint needs what came before
+            _raise(process.returncode, last_lines(record.path))
 
-    def _read(self, log: Path, record: Run) -> Log:
+    def _look(self, log: Path, record: RunFolder) -> None:
+        """Copy the curve so far; its log may be half written, or not there yet."""
+        with suppress(ValueError, OSError):
+            read = self._read(log, record)
+            if not read.is_training:  # a validation loss may yet come
+                _copy(record, read)
+
+    def _read(self, log: Path, record: RunFolder) -> Log:
         """The command's log, or what it printed; ValueError where neither holds one curve in steps."""
         from oneclock.logs import NotFinite, read_log, read_text
 
@@ -151,8 +226,9 @@ class Command:
                 raise ValueError(f"{error}; {printed}") from None
         if read.unit != "steps":
             raise ValueError(f"{read.path} counts {read.unit}, not steps; log the step too")
+        read.require_loss()
         if len(read.curves) != 1:
-            raise ValueError(f"{read.path} holds {len(read.curves)} curves, not one; name one log with --log")
+            raise ValueError(f"{read.path} holds {len(read.curves)} curves, not one; name one of them (log)")
         return read
 
     def _doubts(self, read: Log) -> str | None:
@@ -160,36 +236,108 @@ class Command:
         doubts, last = [], read.curves[0].steps[-1]
         if last > self.budget:
             doubts.append(f"its curve goes on to step {last:,}, beyond the budget of {self.budget:,}")
-        if _of_training(read):
+        if read.is_training:
             doubts.append(f"no validation loss was found: {read.metric!r} was taken")
         return "; ".join(doubts) or None
 
-    def _places(self, cell: Cell, files: Path) -> dict[str, str]:
-        one, two = cell.beta if isinstance(cell.beta, tuple) else (cell.beta, cell.beta)
-        tied = {} if isinstance(cell.beta, tuple) else {"beta": repr(cell.beta)}
-        rate = {} if cell.rate is None else {"lr": repr(cell.rate)}
-        common = {"seed": str(cell.seed), "budget": str(self.budget), "folder": str(files.resolve())}
+    def _places(self, key: RunKey, files: Path) -> dict[str, str]:
+        one, two = key.beta if isinstance(key.beta, tuple) else (key.beta, key.beta)
+        tied = {} if isinstance(key.beta, tuple) else {"beta": repr(key.beta)}
+        rate = {} if key.lr is None else {"lr": repr(key.lr)}
+        common = {"seed": str(key.seed), "budget": str(self.budget), "folder": str(files.resolve())}
         return tied | rate | {"beta1": repr(one), "beta2": repr(two)} | common
 
 
-def check_places(command: str) -> None:
-    """ValueError where the command does not say where beta goes."""
-    if "{beta}" not in command and not ("{beta1}" in command and "{beta2}" in command):
-        raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
+def _raise(code: int, output: Sequence[str]) -> None:
+    """Died where a process of the command was killed, RuntimeError with its last words where it ended by itself.
+
+    >>> _raise(137, [])
+    Traceback (most recent call last):
+    oneclock.sweep.exec.processes.Died: the command was killed by SIGKILL
+    """
+    number = -code if code < 0 else code - 128  # a shell tells of its child's death by a signal so
+    killed = any(re.search(r"exitcode\s*:\s*-\d+", line) for line in output)  # as torchrun tells
+    if killed or number in {*signal.Signals}:
+        name = signal.Signals(number).name if number in {*signal.Signals} else "a signal"
+        raise Died(f"the command was killed by {name}")
+    said = f": {output[-1]}" if output else " and printed nothing"
+    raise RuntimeError(f"the command ended with exit code {code}{said}")
 
 
-def _of_training(read: Log) -> bool:
-    from oneclock.logs.names import is_training
+def _copy(record: RunFolder, read: Log) -> None:
+    """Copy the curve of a foreign log into the run's record.
 
-    return is_training(read.metric)
-
-
-def _copy(record: Run, read: Log) -> None:
-    """Copy the curve of a foreign log into the run's record."""
+    An earlier attempt's evaluations stay only before the first step of this one: it goes on from a checkpoint there.
+    """
     (curve,) = read.curves
+    points = [Point(whole_step(step), loss) for step, loss in zip(curve.steps, curve.losses, strict=True)]
     known = record.points()
-    if any(p.val_loss not in (loss, None) for p, loss in zip(known, curve.losses, strict=False)):
-        record.rewind(-1)
-        known = []
-    for step, loss in list(zip(curve.steps, curve.losses, strict=True))[len(known) :]:
-        record.log(whole_step(step), val_loss=loss)
+    kept = [point for point in known if point.step < points[0].step]
+    if (same := known[len(kept) :]) == points[: len(same)]:
+        for point in points[len(same) :]:
+            record.log(point.step, val_loss=point.val_loss)
+    else:
+        record.replace([*kept, *points])
+
+
+PLACES = re.compile(r"\{(beta|beta1|beta2|lr|seed|budget|folder)\}")
+
+
+def filled(text: str, places: Mapping[str, str]) -> str:
+    """The text with its known places filled, for no shell; other braces stay. ValueError for a place without a value.
+
+    >>> filled("logs/{beta}-{seed}-{}.csv", {"beta": "0.9", "seed": "1"})
+    'logs/0.9-1-{}.csv'
+    """
+    return PLACES.sub(lambda match: _value(match, places), text)
+
+
+def shell_line(command: str, places: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The command line with its known places filled, and the variables that it needs.
+
+    >>> shell_line("train --beta {beta} --out {folder} --json '{}'", {"beta": "0.9", "folder": "/runs/1"})
+    ("train --beta 0.9 --out /runs/1 --json '{}'", {})
+    >>> shell_line('train --out "{folder}/a"', {"folder": "/my runs/1"})
+    ('train --out "${ONECLOCK_FOLDER}/a"', {'ONECLOCK_FOLDER': '/my runs/1'})
+    """
+    variables = {}
+
+    def fill(match: re.Match[str]) -> str:
+        value, quote = _value(match, places), _open_quote(command[: match.start()])
+        if shlex.quote(value) == value:
+            return value
+        if quote == "'":
+            raise ValueError(f"{match[0]} stands in single quotes, and {value!r} is more than a plain word: unquote it")
+        variable = f"ONECLOCK_{match[1].upper()}"
+        variables[variable] = value
+        return f"${{{variable}}}" if quote else f'"${{{variable}}}"'
+
+    return PLACES.sub(fill, command), variables
+
+
+def _value(match: re.Match[str], places: Mapping[str, str]) -> str:
+    if match[1] not in places:
+        raise ValueError(f"{match[0]} has no value for an untied pair of betas; use {{beta1}} and {{beta2}}")
+    return places[match[1]]
+
+
+def _open_quote(text: str) -> str:
+    """The quote that is open where the text ends, or none.
+
+    >>> _open_quote("a 'b' \\"c"), _open_quote("it\\\\'s"), _open_quote("'a\\\\")
+    ('"', '', "'")
+    """
+    quote, skip = "", False
+    for letter in text:
+        if skip:
+            skip = False
+        elif letter == "\\" and quote != "'":
+            skip = True
+        elif letter == quote:
+            quote = ""
+        elif letter in "'\"" and not quote:
+            quote = letter
+    return quote
+
+
+register("command", Command.from_data)

@@ -1,4 +1,8 @@
-"""The user's Python code: found, checked and loaded. Whatever need not run it does not."""
+"""The user's Python code: found, checked and loaded. What can be known without running the code is read from its text.
+
+`own_files` follows imports as Python would: absolute ones along the search path, relative ones inside their package.
+Only the user's own files count; the standard library and installed packages do not, wherever they are installed.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,13 @@ import importlib
 import importlib.util
 import inspect
 import os
+import site
 import sys
-from collections.abc import Callable, Iterator
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,20 +42,13 @@ def check(reference: str) -> None:
         raise ValueError(f"{source} defines no {function!r}; the target reads {place}:FUNCTION")
 
 
-def takes_float(reference: str) -> bool:
-    """Whether the function's first argument is annotated as a float, and so cannot be a pair; read, not run."""
-    file, function = source_of(reference), reference.rpartition(":")[2]
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if file is not None else ():
-        if isinstance(node, ast.FunctionDef) and node.name == function and node.args.args:
-            return ast.unparse(node.args.args[0].annotation or ast.Constant(None)) in ("float", "'float'")
-    return False
-
-
 def signature(reference: str) -> inspect.Signature | None:
-    """What the function takes; read, not run. None where its file does not tell: decorated, imported, bound twice.
+    """The function's parameters, read from its text. None where that does not say: decorated, imported, bound twice.
+
+    A default is `...`; an annotation is its text.
 
     >>> str(signature(f"{__file__}:check"))
-    '(reference)'
+    "(reference: 'str')"
     """
     file, function = source_of(reference) if ":" in reference else None, reference.rpartition(":")[2]
     if file is None or not file.is_file():
@@ -70,22 +71,25 @@ def _bound(node: ast.AST) -> tuple[str | None, ...]:
 
 
 def _signature(taken: ast.arguments) -> inspect.Signature:
-    kinds, none = inspect.Parameter, inspect.Parameter.empty
-    first, plain = len(taken.posonlyargs), [*taken.posonlyargs, *taken.args]
+    kinds = inspect.Parameter
+    plain = [*taken.posonlyargs, *taken.args]
     needed = len(plain) - len(taken.defaults)
-    found = [
-        kinds(
-            one.arg,
-            kinds.POSITIONAL_ONLY if place < first else kinds.POSITIONAL_OR_KEYWORD,
-            default=none if place < needed else ...,
+
+    def parameter(one: ast.arg, kind: Any, has_default: bool = False) -> inspect.Parameter:
+        annotation = kinds.empty if one.annotation is None else ast.unparse(one.annotation)
+        return kinds(one.arg, kind, default=... if has_default else kinds.empty, annotation=annotation)
+
+    made = [
+        parameter(
+            one, kinds.POSITIONAL_ONLY if i < len(taken.posonlyargs) else kinds.POSITIONAL_OR_KEYWORD, i >= needed
         )
-        for place, one in enumerate(plain)
+        for i, one in enumerate(plain)
     ]
-    found += [kinds(taken.vararg.arg, kinds.VAR_POSITIONAL)] if taken.vararg else []
+    made += [parameter(taken.vararg, kinds.VAR_POSITIONAL)] if taken.vararg else []
     for one, default in zip(taken.kwonlyargs, taken.kw_defaults, strict=True):
-        found.append(kinds(one.arg, kinds.KEYWORD_ONLY, default=none if default is None else ...))
-    found += [kinds(taken.kwarg.arg, kinds.VAR_KEYWORD)] if taken.kwarg else []
-    return inspect.Signature(found)
+        made.append(parameter(one, kinds.KEYWORD_ONLY, default is not None))
+    made += [parameter(taken.kwarg, kinds.VAR_KEYWORD)] if taken.kwarg else []
+    return inspect.Signature(made)
 
 
 def load(reference: str) -> Callable[..., Any]:
@@ -106,36 +110,6 @@ def source_of(reference: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
-def installed_imports(source: Path) -> list[str]:
-    """The installed packages that a file imports at its top; code of the user's own is left out.
-
-    >>> installed_imports(Path(__file__))[:2]
-    ['__future__', 'ast']
-    """
-    found = {name for name in _imports(source) if _is_installed(name)}
-    if "torch" in found:
-        found.add("torch._dynamo")  # the first step of an optimizer imports it, and that takes a second
-    return sorted(found)
-
-
-def _imports(source: Path) -> Iterator[str]:
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-
-
-def _is_installed(name: str) -> bool:
-    top = name.partition(".")[0]
-    if top in sys.stdlib_module_names or top == "oneclock":
-        return True
-    with suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(top)
-        return spec is not None and spec.origin is not None and "site-packages" in Path(spec.origin).parts
-    return False
-
-
 def _module_of(file: Path) -> ModuleType:
     """The module in a file, imported as a script's would be: its folder comes first on the path."""
     sys.path.insert(0, str(file.resolve().parent))
@@ -145,3 +119,153 @@ def _module_of(file: Path) -> ModuleType:
     module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def installed_imports(source: Path) -> list[str]:
+    """The installed packages that a file imports at its top; code of the user's own is left out.
+
+    >>> installed_imports(Path(__file__))[:2]
+    ['__future__', 'ast']
+    """
+    nodes = ast.parse(source.read_text(encoding="utf-8")).body
+    names = {name for node in nodes for name, level in _imported_names(node)[:1] if not level}
+    found = {name for name in names if _is_installed(name)}
+    if "torch" in found:
+        found.add("torch._dynamo")  # the first step of an optimizer imports it, and that takes a second
+    return sorted(found)
+
+
+def _is_installed(name: str) -> bool:
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names or top == "oneclock":
+        return True
+    with suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(top)
+        return spec is not None and spec.origin is not None and not is_own(Path(spec.origin))
+    return False
+
+
+def own_files(file: Path, search: Sequence[str | Path] = ()) -> dict[str, Path]:
+    """The file and every file of the user's own that its imports lead to, each by its path below its import root.
+
+    `search` is where absolute imports are looked up before `sys.path`.
+
+    >>> list(own_files(Path(__file__)))[0]
+    'oneclock/sweep/source.py'
+    """
+    file = file.resolve()
+    root = import_root(file)
+    paths = [str(root), *map(str, search), *sys.path]
+    found, waiting = {file: None}, [file]
+    while waiting:
+        for path in _imports_of(waiting.pop(), paths):
+            if path not in found:
+                found[path] = None
+                waiting.append(path)
+    return by_name(found, root)
+
+
+def by_name(files: Iterable[Path], first: Path | None = None) -> dict[str, Path]:
+    """Files by their path below the folder they are imported from: `first` if they lie there, else one of `sys.path`.
+
+    Where two files would share a name, the folder's own name stands before it.
+    """
+    named: dict[str, Path] = {}
+    entries = [Path(entry or os.getcwd()).resolve() for entry in sys.path]
+    for path in files:
+        roots = [first] if first is not None and path.is_relative_to(first) else []
+        roots += sorted((one for one in entries if path.is_relative_to(one)), key=lambda one: -len(one.parts))
+        root = [*roots, import_root(path)][0]
+        name = path.relative_to(root).as_posix()
+        while named.get(name, path) != path:
+            name, root = f"{root.name or 'root'}/{name}", root.parent
+        named[name] = path
+    return named
+
+
+def modules_named(names: Sequence[str], search: Sequence[str | Path] = ()) -> list[Path]:
+    """The user's own files that importing modules of these names would load, the files of their packages included."""
+    paths = [*map(str, search), *sys.path]
+    return [path for name in names for path in _files_of(name, paths)]
+
+
+def import_root(file: Path) -> Path:
+    """The folder from which a file is imported: the first one above it that is not a package."""
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def _imports_of(file: Path, paths: Sequence[str]) -> Iterator[Path]:
+    with suppress(SyntaxError, ValueError, OSError):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            for name, level in _imported_names(node):
+                if not level:
+                    yield from _files_of(name, paths)
+                elif level <= len(file.parts) - 1:
+                    yield from _files_of(name, [str(file.parents[level - 1])], relative=True)
+
+
+def _imported_names(node: ast.AST) -> list[tuple[str, int]]:
+    """(module, dots before it) that a piece of code imports; a name imported from a module may be a module too."""
+    if isinstance(node, ast.Import):
+        return [(alias.name, 0) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        stem = f"{node.module}." if node.module else ""
+        return [(node.module or "", node.level), *((stem + alias.name, node.level) for alias in node.names)]
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("import_module", "__import__"):
+        return [(one.value, 0) for one in node.args[:1] if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return []
+
+
+def _files_of(name: str, paths: Sequence[str], relative: bool = False) -> Iterator[Path]:
+    """The user's own files that the import of a dotted name loads; none where it is installed or not found."""
+    if relative and (package := Path(paths[0]) / "__init__.py").is_file():
+        yield package.resolve()
+    for depth, part in enumerate(name.split(".") if name else []):
+        spec = _spec(part, paths, top=depth == 0 and not relative)
+        if spec is None:
+            return
+        if spec.origin and spec.origin.endswith(".py"):
+            path = Path(spec.origin).resolve()
+            if not is_own(path):
+                return
+            yield path
+        paths = list(spec.submodule_search_locations or ())
+
+
+def _spec(name: str, paths: Sequence[str], top: bool) -> ModuleSpec | None:
+    with suppress(ImportError, ValueError, AttributeError):
+        if top and name in sys.stdlib_module_names:
+            return PathFinder.find_spec(name, paths[:1])  # a file beside a script comes before the standard library
+        found = PathFinder.find_spec(name, list(paths))
+        return found or (importlib.util.find_spec(name) if top else None)  # which asks the hooks of editable installs
+    return None
+
+
+def is_own(path: Path) -> bool:
+    """Whether a file is the user's: not of Python, not of an installed package, not of oneclock.
+
+    >>> is_own(Path(ast.__file__)), is_own(Path("train.py"))
+    (False, True)
+    """
+    path = path.resolve()
+    if {"site-packages", "dist-packages"} & {*path.parts} or any(path.is_relative_to(one) for one in _installed()):
+        return False
+    return not _holds_distributions(import_root(path))  # as `pip install --target` and modules of a cluster do
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    users = [site.getusersitepackages()] if site.ENABLE_USER_SITE is not None else []
+    ours = str(Path(__file__).parents[1])
+    return tuple(Path(one).resolve() for one in (*map(sysconfig.get_path, names), *users, ours))
+
+
+@cache
+def _holds_distributions(root: Path) -> bool:
+    with suppress(OSError):
+        return any(entry.suffix == ".dist-info" for entry in root.iterdir())
+    return False

@@ -1,112 +1,377 @@
-"""What a run executes: an experiment of the project, a Python function of the user's, or a command of the user's.
+"""What a run executes: the interface of every kind of target, and the first kind, a Python function.
 
-A target is plain data that travels to any worker; `execute` trains one run in the folder it is given, goes on from
-what an earlier attempt left there, and returns how it ended. Each kind has a module of its own; here are the words in
-which a person asks for one.
+A target is plain data that travels to any worker. `execute` trains one run in the folder it is given, goes on from what
+an earlier attempt left there, and returns how it ended. A kind registers itself under the name that its description has
+in `study.json`: functions here, commands in `oneclock.sweep.commands`, the paper's experiments in `oneclock.lab`.
+
+A function is called as
+
+    train(beta, seed, run)
+
+where `run` is a `RunHandle`. What it prints goes to `output.log` of the run's folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import inspect
+import math
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from oneclock.sweep import code as fingerprint
-from oneclock.sweep import commands, source
-from oneclock.sweep.commands import Command
-from oneclock.sweep.functions import Function
-from oneclock.sweep.named import Named
-from oneclock.sweep.ranks import under_torchrun
+from oneclock.runs.environment import environment
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey, plain_float, safe_name
+from oneclock.runs.protocols import SEEDS
+from oneclock.runs.record import RunRecord
+from oneclock.sweep import fingerprint, source
+from oneclock.sweep.exec.processes import forked_children_end_here, is_first, run_processes, several
 
-Target = Named | Function | Command
+INCOMPLETE = "it did not train its budget"
+NO_LOSS = "it logged no validation loss"
+"""How the reasons of such runs begin."""
 
 
-def target_from(
-    target: str | Callable[..., Any] | None,
-    budget: float | None,
-    command: str | None = None,
-    log: str = "{folder}",
-    name: str | None = None,
-    settings: tuple[str, ...] = (),
-    processes: int = 1,
-) -> Target:
-    """The target a person means: an experiment's name, `module:function`, `file.py:function`, a callable, a command.
+class Target(Protocol):
+    """What a run executes, as the rest of a sweep sees it."""
 
-    >>> target_from("train.py:train", 100, name="mine").name
+    @property
+    def name(self) -> str:
+        """What the study calls it."""
+
+    @property
+    def budget(self) -> int:
+        """The optimizer steps of one run."""
+
+    @property
+    def processes(self) -> int:
+        """The processes of one run."""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds to run where nobody chose."""
+
+    def described(self) -> dict[str, Any]:
+        """The target as plain data, for `study.json`."""
+
+    def with_spec(self, key: RunKey) -> RunKey:
+        """The key of one of its runs with all settings that decide the loss."""
+
+    def modules(self) -> list[str]:
+        """Installed modules that its runs import."""
+
+    def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
+        """Why it cannot run what is asked: untied pairs of betas, learning rates, several seeds; None where it can."""
+
+    def takes_pairs(self) -> bool:
+        """Whether it is known to take untied pairs of betas, so that baselines can run beside it unasked."""
+
+    def afresh(self) -> Target:
+        """The same target with the code that is there now."""
+
+    def check_installed(self) -> None:
+        """ImportError where this machine lacks a package that its runs import."""
+
+    def execute(self, path: Path, key: RunKey) -> RunRecord:
+        """Train one run."""
+
+    def execute_here(self, path: Path, key: RunKey) -> Any:
+        """The part of this process, one of several."""
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any]], Target]] = {}
+
+
+def register(kind: str, from_data: Callable[[Mapping[str, Any]], Target]) -> None:
+    """Have targets whose description has the key `kind` read by `from_data`."""
+    _KINDS[kind] = from_data
+
+
+def target_from_data(values: Mapping[str, Any]) -> Target:
+    """The target that `described` gave, with the code of then."""
+    for kind, from_data in _KINDS.items():
+        if kind in values:
+            return from_data(values)
+    if "experiment" in values:
+        raise ValueError(f"{values['experiment']} is an experiment of the lab: import oneclock.lab.sweep_target")
+    raise KeyError("targets")
+
+
+def name_of(described: Mapping[str, Any]) -> str:
+    """The name of a target, from its description."""
+    return str(described.get("experiment") or described.get("name"))
+
+
+def checked_name(name: str) -> str:
+    """ValueError for a name that no folder can have."""
+    if len(safe_name(name).encode()) > 200:
+        raise ValueError(f"the name {name[:30]}... has {len(name)} letters, too many for a folder; give a shorter one")
+    return name
+
+
+def checked_budget(budget: Any) -> int:
+    """A budget as a whole number of steps.
+
+    >>> checked_budget("20k")
     Traceback (most recent call last):
-    ValueError: train.py does not exist; the target reads file.py:function, module:function or an experiment's name
+    ValueError: the budget must be a whole number of steps, such as 20_000, got '20k'
     """
-    if (target is None) == (command is None):
-        raise ValueError("give one target: an experiment, a function (file.py:train), or --command")
-    if processes < 1:
-        raise ValueError(f"processes must be at least 1, got {processes}")
-    budget = None if budget is None else _whole(budget)
-    if isinstance(target, str) and target.endswith(".py"):
-        raise ValueError(f"{target} is a file; name its function too: {target}:FUNCTION, or run it with --command")
-    if isinstance(target, str) and ":" not in target:
-        return replace(_experiment(target, budget, settings), processes=processes)
-    if budget is None:
-        raise ValueError("give the budget of a run in steps (--budget): a function or a command does not say it")
-    if settings:
-        raise ValueError("settings (--set) belong to an experiment of oneclock; a function or a command has its own")
-    if command is not None:
-        commands.check_places(command)
+    try:
+        steps = plain_float(budget, "budget")
+        if not (steps >= 1 and steps.is_integer()):
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"the budget must be a whole number of steps, such as 20_000, got {budget!r}") from None
+    return int(steps)
+
+
+def why_incomplete(steps: Sequence[int], budget: int) -> str | None:
+    """Why a run with evaluations at these steps did not train its budget; None where it did.
+
+    The last evaluation may lie before the budget by less than the next one would have come after it. A run that goes on
+    beyond its budget by more than a tenth trained something else than was asked for.
+
+    >>> why_incomplete([300, 600, 900], 1000), why_incomplete(range(0, 1000, 100), 1000)
+    (None, None)
+    >>> why_incomplete([200, 400], 1000)
+    'its last evaluation is at step 400 of 1,000'
+    >>> why_incomplete([1000, 5000], 1000)
+    'it went on to step 5,000, far beyond its budget of 1,000'
+    """
+    earlier, before, last = [0, 0, 0, *steps][-3:]
+    if last > 1.1 * budget:
+        return f"it went on to step {last:,}, far beyond its budget of {budget:,}"
+    gap, gap_before = last - before, before - earlier
+    following = last + max(gap, gap * gap / gap_before if gap_before > 0 else 0)
+    return f"its last evaluation is at step {last:,} of {budget:,}" if following < budget else None
+
+
+class Diverged(Exception):
+    """A loss that is not finite was logged: the run ends here, as diverged."""
+
+
+class RunHandle:
+    """What a function gets as `run`: where to log, how long to train, where to keep files.
+
+    Attributes:
+        budget: The optimizer steps to train.
+        folder: A folder for files of your own, such as checkpoints. It is there again when the run is continued.
+    """
+
+    def __init__(self, budget: int, path: Path, record: RunFolder | None = None) -> None:
+        self.budget = budget
+        self.folder = path / "files"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._record = record  # None in a run's other processes: the first one records
+        self._first = True
+        self._process = os.getpid()
+        # An attempt that was killed after its last evaluation leaves nothing to log to the one that goes on.
+        self._logged = record is not None and any(point.val_loss is not None for point in record.points())
+        self._diverged: str | None = None
+        self._stopped: str | None = None
+
+    def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None, **metrics: float) -> None:
+        """Record one evaluation. A loss that is not finite ends the run as diverged.
+
+        Args:
+            step: The optimizer steps made so far.
+            val_loss: The validation loss, lower is better. The smallest one is what the run counts for.
+            train_loss: The training loss.
+            metrics: Anything else to keep with the curve, such as `accuracy=0.9`. It decides nothing.
+        """
+        if not 0 <= step < 2**53 or step != int(step):
+            raise ValueError(f"run.log needs the step as a whole number from 0 on, got {step!r}")
+        losses = {"val_loss": val_loss, "train_loss": train_loss}
+        numbers = {name: float(loss) for name, loss in losses.items() if loss is not None}
+        if os.getpid() != self._process and multiprocessing.parent_process() is None:
+            raise RuntimeError("run.log was called in a forked child: its losses would mix with those of its parent")
+        if self._record is None:
+            return
+        if self._first:  # an earlier attempt may have come further than the checkpoint this one goes on from
+            self._record.rewind(int(step) - 1)
+            self._first = False
+        more = {name: float(value) for name, value in metrics.items()}
+        self._record.log(int(step), numbers.get("val_loss"), numbers.get("train_loss"), more)
+        self._logged |= "val_loss" in numbers
+        for name, loss in numbers.items():
+            if not math.isfinite(loss):
+                self._diverged = f"{name} was {loss} at step {step}"
+                raise Diverged(self._diverged)
+
+    def stop_early(self, reason: str = "early stopping") -> None:
+        """Say that this run ends before its budget on purpose. Call it before the function returns."""
+        self._stopped = str(reason)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A Python function: `reference` is `module:function` or `file.py:function`, or `pickled` holds a callable.
+
+    With several `processes` each calls it; the first one's handle records, the others' do not.
+    """
+
+    name: str
+    budget: int
+    reference: str
+    pickled: bytes | None = field(default=None, repr=False, compare=False)
+    code: Mapping[str, str] = field(default_factory=dict, repr=False)
+    processes: int = 1
+    allow_early_stop: bool = field(default=False, compare=False)
+    stamps: Mapping[str, fingerprint.Stamp] = field(default_factory=dict, repr=False, compare=False)
+
+    seeds: ClassVar[tuple[int, ...]] = SEEDS
+
+    @classmethod
+    def of(
+        cls,
+        function: str | Callable[..., Any],
+        budget: int,
+        name: str | None = None,
+        processes: int = 1,
+        allow_early_stop: bool = False,
+    ) -> Function:
+        """The target of a callable, or of one that is named; ValueError where it is not there."""
+        more: dict[str, Any] = {"processes": processes, "allow_early_stop": allow_early_stop}
+        if isinstance(function, str):
+            source.check(function)
+            place, _, called = function.rpartition(":")
+            label = f"{Path(place).stem if place.endswith('.py') else place}.{called}"
+            file = source.source_of(function)
+            code = fingerprint.Code({}, {}) if file is None else fingerprint.of_file(file)
+            return cls(checked_name(name or label), budget, function, code=code.parts, stamps=code.stamps, **more)
         if processes > 1:
-            under_torchrun(command, processes)  # which refuses what it cannot start
-        return Command(name or "command", budget, command, log, fingerprint.of_command(command), processes)
-    assert target is not None
-    if processes > 1 and not isinstance(target, str):
-        raise ValueError("a function given in Python runs in one process: name it (file.py:train) for several")
-    return replace(_function(target, budget, name), processes=processes)
-
-
-def with_data(targets: Sequence[Target], data_dir: Path | None) -> list[Target]:
-    """The targets with a folder for the data of the experiments among them, as an absolute path: workers have others.
-
-    >>> with_data([Named("vit-digits", 100)], Path("/data"))[0].data_dir
-    '/data'
-    """
-    if data_dir is None:
-        return [*targets]
-    if not any(isinstance(target, Named) for target in targets):
-        raise ValueError("a data folder (--data-dir) belongs to an experiment of oneclock; nothing else here reads it")
-    folder = str(data_dir.expanduser().absolute())
-    return [replace(target, data_dir=folder) if isinstance(target, Named) else target for target in targets]
-
-
-def afresh(target: Target) -> Target:
-    """The target of a recorded study as it is today: the same words, the code that is there now."""
-    if isinstance(target, Command):
-        return replace(target, code=fingerprint.of_command(target.command))
-    if isinstance(target, Function):
-        if ":" not in target.reference:
-            raise ValueError(f"{target.reference} was given in Python; go on with the script that swept it")
-        return replace(_function(target.reference, target.budget, target.name), processes=target.processes)
-    return target
-
-
-def _whole(budget: float) -> int:
-    if not (budget >= 1 and float(budget).is_integer()):
-        raise ValueError(f"the budget must be a whole number of steps, at least one, got {budget:g}")
-    return int(budget)
-
-
-def _function(target: str | Callable[..., Any], budget: int, name: str | None) -> Function:
-    if not isinstance(target, str):
+            raise ValueError("a function given in Python runs in one process: name it (file.py:train) for several")
         import cloudpickle
 
-        label = getattr(target, "__qualname__", type(target).__qualname__)
-        return Function(name or label, budget, label, cloudpickle.dumps(target), fingerprint.of_callable(target))
-    source.check(target)
-    place, _, function = target.rpartition(":")
-    label = f"{Path(place).stem if place.endswith('.py') else place}.{function}"
-    file = source.source_of(target)
-    return Function(name or label, budget, target, code={} if file is None else fingerprint.of_file(file))
+        label = getattr(function, "__qualname__", type(function).__qualname__)
+        code = fingerprint.of_callable(function)
+        pickled = cloudpickle.dumps(function)
+        return cls(checked_name(name or label), budget, label, pickled, code.parts, stamps=code.stamps, **more)
+
+    @classmethod
+    def from_data(cls, values: Mapping[str, Any]) -> Function:
+        """The function of a recorded study, with the code of then."""
+        more = {"allow_early_stop": values.get("allow_early_stop", False), "processes": values.get("processes", 1)}
+        return cls(values["name"], values["budget"], values["function"], code=values.get("code") or {}, **more)
+
+    def described(self) -> dict[str, Any]:
+        early = {"allow_early_stop": True} if self.allow_early_stop else {}
+        said = {"function": self.reference, "name": self.name, "budget": self.budget, "code": dict(self.code)}
+        return said | several(self.processes) | early
+
+    def with_spec(self, key: RunKey) -> RunKey:
+        spec = {"function": self.reference, "code": dict(self.code)} | several(self.processes)
+        return RunKey(self.name, key.beta, key.seed, self.budget, key.lr, spec=spec)
+
+    def modules(self) -> list[str]:
+        if self.pickled is not None:
+            return [name for name in ("torch", "torch._dynamo") if name in sys.modules]
+        file = source.source_of(self.reference)
+        return source.installed_imports(file) if file is not None else []
+
+    def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
+        taken = self._signature()
+        if taken is None:
+            return None
+        if pairs and self._beta_annotation() in ("float", "'float'", "<class 'float'>"):
+            way = "have it take (beta1, beta2) too, or sweep without baselines"
+            return f"{self.reference} takes beta as a float: {way}"
+        try:
+            taken.bind(0.9, 1, None, **({"lr": 1.0} if learning_rates else {}))
+        except TypeError as error:
+            called = f"(beta, seed, run{', lr=..), as learning_rates need' if learning_rates else ')'}"
+            return f"{self.reference} cannot be called with {called}: {error}"
+        return None
+
+    def takes_pairs(self) -> bool:
+        """Whether the annotation of its first argument names a tuple."""
+        return "tuple" in self._beta_annotation().lower()
+
+    def _beta_annotation(self) -> str:
+        taken = self._signature()
+        first = None if taken is None else next(iter(taken.parameters.values()), None)
+        return "" if first is None or first.annotation is inspect.Parameter.empty else str(first.annotation)
+
+    def afresh(self) -> Function:
+        if ":" not in self.reference:
+            raise ValueError(f"{self.reference} was given in Python; go on with the script that swept it")
+        return self.of(self.reference, self.budget, self.name, self.processes, self.allow_early_stop)
+
+    def check_installed(self) -> None:
+        """Nothing: a run that lacks a package says so."""
+
+    def execute(self, path: Path, key: RunKey) -> RunRecord:
+        return run_processes(self, path, key) if self.processes > 1 else self._recorded(path, key)
+
+    def execute_here(self, path: Path, key: RunKey) -> None:
+        """The part of this process, one of several. SystemExit where the run ended before its budget.
+
+        The others do not know of that, and wait for this process or train on: a bad end has torchrun end them.
+        """
+        if not is_first():
+            self._refuse_changed_code()
+            self._call(key, RunHandle(self.budget, path))
+        elif (result := self._recorded(path, key)).status != "finished":
+            raise SystemExit(f"{result.status}: {result.reason}")
+
+    def _call(self, key: RunKey, run: RunHandle) -> Any:
+        with forked_children_end_here():
+            return self._load()(key.beta, key.seed, run, **({} if key.lr is None else {"lr": key.lr}))
+
+    def _recorded(self, path: Path, key: RunKey) -> RunRecord:
+        self._refuse_changed_code()
+        record = RunFolder.start(path, self.with_spec(key), environment())
+        run, started = RunHandle(self.budget, path, record), time.monotonic()
+        try:
+            returned = self._call(key, run)
+            if not run._logged and isinstance(returned, Real):
+                run.log(self.budget, val_loss=float(returned))
+        except Diverged:
+            assert run._diverged is not None
+        return record.finish(*self._ending(run, record, time.monotonic() - started))
+
+    def _ending(self, run: RunHandle, record: RunFolder, seconds: float) -> tuple[Any, float, int | None, str | None]:
+        """How the run ended, as `RunFolder.finish` takes it."""
+        if run._diverged is not None:
+            return "diverged", seconds, None, run._diverged
+        if not run._logged:
+            return "failed", seconds, None, f"{NO_LOSS}: call run.log(step, val_loss=...) or return the loss"
+        why = why_incomplete([point.step for point in record.points()], self.budget)
+        if why is not None and run._stopped is None and not self.allow_early_stop:
+            way = "log optimizer steps; if it may end early, call run.stop_early(reason) or allow_early_stop"
+            return "failed", seconds, None, f"{INCOMPLETE}: {why}; {way}"
+        return "finished", seconds, None, run._stopped and f"stopped early: {run._stopped}"
+
+    def _signature(self) -> inspect.Signature | None:
+        """Its parameters, where they can be known without running its code."""
+        if self.pickled is None:
+            return source.signature(self.reference)
+        try:
+            return inspect.signature(self._load(), follow_wrapped=False)  # a wrapper may call with other arguments
+        except (TypeError, ValueError):  # of some that are written in C nothing is known
+            return None
+
+    def _refuse_changed_code(self) -> None:
+        """If a file was edited after the sweep began, later runs would train other code: ValueError."""
+        if not self.code or fingerprint.is_untouched(self.stamps):
+            return
+        file = None if self.pickled is not None else source.source_of(self.reference)
+        now = fingerprint.of_file(file) if file is not None else fingerprint.of_callable(self._load())
+        if changed := fingerprint.changed(self.code, now.parts):
+            raise fingerprint.changed_meanwhile(changed)
+
+    def _load(self) -> Callable[..., Any]:
+        if self.pickled is not None:
+            import cloudpickle
+
+            return cloudpickle.loads(self.pickled)
+        return source.load(self.reference)
 
 
-def _experiment(name: str, budget: int | None, settings: tuple[str, ...]) -> Named:
-    from oneclock.experiments import find, override
-
-    spec = override(find(name), settings)
-    return Named(name, spec.budget if budget is None else budget, settings)
+register("function", Function.from_data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from oneclock.logs import names
 from oneclock.logs.formats.plain_csv import read_table
 from oneclock.logs.formats.table import CsvTable
 from oneclock.logs.formats.yaml_lines import plain_pairs
-from oneclock.logs.source import Contents, Found, Wanted
+from oneclock.logs.source import Contents, RawRun, Wanted
 
 FORMAT = "DVCLive folder"
 _MOST_FILES = 4096
@@ -25,11 +26,11 @@ def load(path: Path, wanted: Wanted) -> Contents:
     files = dict(sorted(islice(_metrics(path), _MOST_FILES)))
     metric = names.choose_metric(files, wanted.metric, path)
     table = CsvTable.open(files[metric])
-    source = read_table(table, Wanted(files[metric].stem, wanted.step), FORMAT)
-    run = Found(path.name, dict(plain_pairs(_root(path) / "params.yaml")))
-    for found in source.runs:
-        run.series[metric] = found.series[files[metric].stem]
-    run.saw(files)
+    source = read_table(table, replace(wanted, metric=files[metric].stem), FORMAT)
+    run = RawRun(path.name, dict(plain_pairs(_root(path) / "params.yaml")))
+    for one in source.runs:
+        run.series[metric] = one.series[files[metric].stem]
+    run.note(files)
     return Contents(FORMAT, [run], source.step, source.steps, source.warnings)
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from oneclock import guards
 from oneclock.logs import names
-from oneclock.logs.arguments import ARGUMENTS
+from oneclock.logs.arguments import BETA_PAIRS, is_argument
 from oneclock.logs.formats.json_lines import gather
 from oneclock.logs.formats.json_stream import Element, elements
-from oneclock.logs.source import Contents, Found, Wanted, flat, number
+from oneclock.logs.number_text import number
+from oneclock.logs.source import Contents, RawRun, Wanted, flat
 
 FORMAT = "JSON document"
 _LOOKED_AT = 1000  # first elements that settle which key is the step
@@ -64,10 +65,13 @@ def _of_columns(path: Path, wanted: Wanted) -> Contents:
     """The step is a column too, or the place in the others, counted from 1."""
     keys = list(islice(_columns(path), _MOST_COLUMNS))
     step = names.choose_step(keys, wanted.step, path)
-    metric = names.choose_metric([key for key in keys if not names.is_place(key)], wanted.metric, path)
+    metric = names.choose_metric([key for key in keys if not names.is_position(key)], wanted.metric, path)
     steps = array("d", (_or_nan(e.value) for e in _spread(path) if e.key == step is not None))
-    run = Found(path.stem, {str(e.key): e.value for e in elements(path) if str(e.key).lower() in ARGUMENTS})
-    series, lost = run.keep(metric), 0
+    run = RawRun(path.stem)
+    series, lost = run.keep(metric, wanted), 0
+    for element in elements(path):
+        if element.key is not None and is_argument(element.key):
+            _note_argument(run, element)
     for element in _spread(path):
         if element.key == metric and element.place is not None:
             value = number(element.value)
@@ -76,9 +80,21 @@ def _of_columns(path: Path, wanted: Wanted) -> Contents:
                 series.add(where, value)
             else:
                 lost += 1
-    run.saw(keys)
+    run.note(keys)
     warnings = [f"{lost:,} values have no step, or are no number, and were left out"] if lost else []
     return Contents(FORMAT, [run], step, names.step_candidates(keys), warnings)
+
+
+def _note_argument(run: RawRun, element: Element) -> None:
+    """A column of learning rates was logged step by step; a single value, or the pair of betas, is a setting."""
+    assert element.key is not None
+    if element.place is None:
+        run.arguments[element.key] = element.value
+    elif element.key.lower() in BETA_PAIRS:
+        if element.place <= 2:  # two are a pair; a third shows that it is none
+            run.arguments.setdefault(element.key, []).append(element.value)
+    else:
+        run.log_argument(element.key, element.value)
 
 
 def _columns(path: Path) -> Iterator[str]:
@@ -93,8 +109,8 @@ def _at(steps: Sequence[float], place: int) -> float:
 
 
 def _or_nan(value: object) -> float:
-    found = number(value)
-    return math.nan if found is None else found
+    converted = number(value)
+    return math.nan if converted is None else converted
 
 
 def _spread(path: Path) -> Iterator[Element]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from oneclock import guards
 from oneclock.logs import names
-from oneclock.logs.arguments import ARGUMENTS
-from oneclock.logs.source import Contents, Found, Runs, Wanted, flat, number, parted
+from oneclock.logs.arguments import ARGUMENTS, is_argument
+from oneclock.logs.number_text import StepText, number
+from oneclock.logs.source import Contents, RawRun, Runs, Wanted, flat, part_prefix
 
 FORMAT = "JSON lines"
 _LOOKED_AT = 1000  # first objects that settle which key is the step
@@ -37,37 +38,54 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 
 def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, wanted: Wanted, format: str) -> Contents:
-    """Objects that each log some metrics at some step, one run for each value of the keys that tell runs apart.
+    """Objects that each log some metrics at some step, one run for each value of the keys that name a run.
 
-    Without a step key the evaluations are counted. An object without its step holds arguments, or is left out. Where
-    an object says of which part of the data it is (`"split": "val"`), its metrics are called after it: `val/loss`.
+    Without a step key the evaluations are counted. An object without its step holds settings, or is left out. Where an
+    object says which part of the data it is about (`"split": "val"`), that is put before its metrics: `val/loss`.
     """
-    runs = Runs(path)
-    arguments: dict[str, Any] = {}
+    runs, step_of = Runs(path), _StepOf(path, step)
+    settings: dict[str, Any] = {}
     stepless = words = 0
-    for counted, value in enumerate(objects, start=1):
+    for value in objects:
         pairs = dict(flat(value))
-        arguments |= {key: content for key, content in pairs.items() if key.lower() in ARGUMENTS}
-        at = float(counted) if step is None else number(pairs.get(step))
+        at = step_of(pairs)
         if at is None:
+            settings |= {key: content for key, content in pairs.items() if key.lower() in ARGUMENTS}
             stepless += any(names.rank(key) is not None for key in pairs)
             continue
         label = ", ".join(f"{key} {content}" for key, content in pairs.items() if names.is_run(key))
         words += _add(runs.of(label, label or path.stem), at, pairs, wanted)
     for run in runs.all():
-        run.arguments |= arguments
+        run.arguments |= settings
     warnings = [f"{stepless:,} entries with a loss have no {step!r} and were left out"] if stepless else []
     if words:
         warnings.append(f"{words:,} losses are words, not numbers, and were left out")
     return Contents(format, runs.all(), step, [step] if step else [], warnings)
 
 
-def _add(run: Found, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> int:
-    """Add an object's numbers; how many losses among them were words."""
-    prefix, words = parted(pairs), 0
+class _StepOf:
+    """The step of one object after the other; without a step key, its number."""
+
+    def __init__(self, path: Path, step: str | None) -> None:
+        self._key, self._counted = step, 0
+        self._text = None if step is None or names.is_epoch(step) else StepText(path)
+
+    def __call__(self, pairs: Mapping[str, Any]) -> float | None:
+        self._counted += 1
+        if self._key is None:
+            return float(self._counted)
+        value = pairs.get(self._key)
+        return self._text.number(value) if self._text and isinstance(value, str) else number(value)
+
+
+def _add(run: RawRun, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> int:
+    """Add an object's numbers; returns how many losses among them were words."""
+    prefix, words = part_prefix(pairs), 0
     for key, content in pairs.items():
+        if is_argument(key):
+            run.log_argument(key, content)
         value = number(content)
-        if value is not None and (key == wanted.metric or not names.is_place(key)):
+        if value is not None and (key == wanted.metric or not names.is_position(key)):
             run.add(prefix + key, at, value, wanted)
         elif value is None and isinstance(content, str) and names.rank(key) is not None:
             words += 1
@@ -75,7 +93,7 @@ def _add(run: Found, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> int
 
 
 class _Objects:
-    """The objects of a file of JSON lines; lines that are none are counted."""
+    """The objects of a file of JSON lines; lines that are not JSON are counted."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._bad, self._torn = path, 0, False
@@ -97,9 +115,9 @@ class _Objects:
 
     def warnings(self) -> list[str]:
         """What was left out, once the file is read."""
-        found = []
+        warnings = []
         if self._torn:
-            found.append("the last line is cut off and was left out: the log may be truncated")
+            warnings.append("the last line is cut off and was left out: the log may be truncated")
         if bad := self._bad - self._torn:
-            found.append(f"{bad:,} lines are not JSON and were left out")
-        return found
+            warnings.append(f"{bad:,} lines are not JSON and were left out")
+        return warnings

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from oneclock import guards
 from oneclock.logs import names
-from oneclock.logs.gathering import Gathered
-from oneclock.logs.source import MOST_RUNS, Contents, Found, Wanted, number
+from oneclock.logs.number_text import number
+from oneclock.logs.series import Series
+from oneclock.logs.source import MOST_RUNS, Contents, RawRun, Wanted
 
 FORMAT = "MLflow file store"
 _MOST_FILES = 4096
@@ -29,16 +30,16 @@ def load(path: Path, wanted: Wanted) -> Contents:
     runs, bad = [], 0
     for folder, files in metrics.items():
         params = _files(folder / "params")
-        run = Found(_name(folder), {name: guards.head(file, 4096) for name, file in params.items()})
-        run.saw(files)
+        run = RawRun(_name(folder), {name: guards.head(file, 4096) for name, file in params.items()})
+        run.note(files)
         if metric in files:
-            bad += _add(files[metric], run.keep(metric))
+            bad += _add(files[metric], run.keep(metric, wanted))
         runs.append(run)
-    return Contents(FORMAT, runs, warnings=[f"{bad:,} lines are no values and were left out"] if bad else [])
+    return Contents(FORMAT, runs, warnings=[f"{bad:,} lines are not values and were left out"] if bad else [])
 
 
-def _add(file: Path, series: Gathered) -> int:
-    """Add the lines of a metric's file; how many were none."""
+def _add(file: Path, series: Series) -> int:
+    """Add the lines of a metric's file; returns how many were not values."""
     bad = 0
     for line in guards.lines(file):
         values = [number(part) for part in line.split()]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from oneclock import guards
-from oneclock.logs.source import Contents, Found, Wanted
-from oneclock.study.files import read_json, unsealed
-from oneclock.study.places import PACKED
-from oneclock.study.records import Run, runs_of
+from oneclock.logs.source import Contents, RawRun, Wanted
+from oneclock.runs.files import read_json, unsealed
+from oneclock.runs.folder import RunFolder, runs_of
+from oneclock.runs.run_files import PACKED
 
 FORMAT = "oneclock record"
 _FILES = ("run.json", "curve.jsonl", "result.json", PACKED)
@@ -28,22 +28,22 @@ def load(path: Path, wanted: Wanted) -> Contents:
     for run in _runs(folder):
         if (curve := run.path / "curve.jsonl").exists():
             guards.small_file(curve)
-        beta = run.identity.beta
+        beta = run.key.beta
         pair = beta if isinstance(beta, tuple) else (beta, beta)
-        found = Found(run.identity.folder, {"betas": pair, "max_steps": run.identity.budget})
+        raw = RawRun(run.key.folder, {"betas": pair, "max_steps": run.key.budget})
         for point in run.points():
             for metric, loss in (("val_loss", point.val_loss), ("train_loss", point.train_loss)):
                 if loss is not None:
-                    found.add(metric, point.step, loss, wanted)
-        runs.append(found)
+                    raw.add(metric, point.step, loss, wanted)
+        runs.append(raw)
     return Contents(FORMAT, runs)
 
 
-def _runs(folder: Path) -> list[Run]:
+def _runs(folder: Path) -> list[RunFolder]:
     headers = next(found for pattern in _HEADERS if (found := sorted(folder.glob(pattern))) or pattern == _HEADERS[-1])
     packed = _is_packed(folder / PACKED)
-    runs = list(runs_of(folder)) if packed else [Run.read(header.parent) for header in headers]
-    experiments = sorted({run.identity.experiment for run in runs})
+    runs = list(runs_of(folder)) if packed else [RunFolder.read(header.parent) for header in headers]
+    experiments = sorted({run.key.experiment for run in runs})
     if len(experiments) > 1:
         way = "unpack it with `oneclock unpack` and " if packed else ""
         listed = ", ".join(experiments)

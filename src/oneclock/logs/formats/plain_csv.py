@@ -1,4 +1,4 @@
-"""Any CSV file with a header: a step, a loss, and perhaps a column that tells runs apart."""
+"""Any CSV file with a header: a step, a loss, and perhaps a column that names the run or the seed."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 
 def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
-    """The chosen metric over the chosen step, one run for each value of the columns that tell runs apart."""
+    """The chosen metric over the chosen step, one run for each value of the columns that name a run or a seed."""
     columns = [column for column in table.columns if column]
     step = names.choose_step(columns, wanted.step, table.path)
-    tell_apart = [table.columns.index(column) for column in columns if names.is_run(column)]
-    others = [column for column in columns if column != step and not names.is_place(column)]
+    run_columns = [table.columns.index(column) for column in columns if names.is_run(column)]
+    others = [column for column in columns if column != step and not names.is_position(column)]
     metric = names.choose_metric(columns if wanted.metric else others, wanted.metric, table.path)
-    at, step_at = table.columns.index(metric), None if step is None else table.columns.index(step)
-    runs, only = Runs(table.path), Wanted(metric)
-    for cells in table.rows([metric, *([step] if step else []), *(table.columns[index] for index in tell_apart)]):
-        value = table.number_in(metric, cells[at])
+    index_of_metric, step_of = table.columns.index(metric), table.steps(step)
+    runs, only = Runs(table.path), wanted.only(metric)
+    for cells in table.rows([metric, *([step] if step else []), *(table.columns[index] for index in run_columns)]):
+        value = table.number_in(metric, cells[index_of_metric])
         if value is None:
             continue
-        where = float(table.counted) if step_at is None else table.number_in(str(step), cells[step_at])
-        if where is not None:
-            label = ", ".join([f"{table.columns[index]} {cells[index]}" for index in tell_apart])
-            runs.of(label, label or table.path.stem).add(metric, where, value, only)
+        at = step_of(cells)
+        if at is not None:
+            label = ", ".join([f"{table.columns[index]} {cells[index]}" for index in run_columns])
+            runs.of(label, label or table.path.stem).add(metric, at, value, only)
     for run in runs.all():
-        run.saw(others)
+        run.note(others)
     return Contents(format, runs.all(), step, names.step_candidates(columns), table.warnings())

@@ -1,23 +1,25 @@
 """What trainers print to the terminal, line by line: named patterns, and one for whatever says a step and a loss.
 
-A pattern is a list of expressions. Their groups `step`, `epoch` and `of` say where a line stands and how many steps
-are planned; every other group is a metric, called by its name. `PAIRS` are lines that carry their own names.
+A pattern is a list of expressions. Their groups `step`, `epoch` and `of` are the position of a line and the number of
+planned steps; every other group is a metric with that name. The group `pairs` holds names with their values.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from oneclock.logs import names
-from oneclock.logs.source import number
+from oneclock.logs.number_text import StepText, number
+from oneclock.metric import higher_is_better
 
 LONGEST = 2000
 """Characters of a line that are looked at."""
 
 _N = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)\b"
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
-_PLACES = ("step", "epoch", "of")
+_POSITIONS = ("step", "epoch", "of")
 
 PATTERNS: dict[str, tuple[str, ...]] = {
     "nanoGPT": (
@@ -69,31 +71,32 @@ _LOOSE_PAIR = re.compile(
 )
 
 
-class Said(NamedTuple):
-    """One line's meaning: a place, in steps, epochs or tokens, the metrics at it, and how many steps are planned."""
+class PrintedLine(NamedTuple):
+    """What a line says: a position in steps, epochs or tokens, the metrics there, and how many steps are planned."""
 
     unit: str
-    place: float
+    position: float
     metrics: dict[str, float]
     planned: float | None = None
 
 
 class LineReader:
-    """Lines in, their meaning out. Without a pattern's name the first that fits a line is kept to.
+    """Reads one line after the other. Without a pattern's name, the first that fits a line is used from then on.
 
     >>> lines = LineReader()
     >>> lines.take("step 250: train loss 2.4, val loss 2.5")
-    Said(unit='step', place=250.0, metrics={'train_loss': 2.4, 'val_loss': 2.5}, planned=None)
+    PrintedLine(unit='step', position=250.0, metrics={'train_loss': 2.4, 'val_loss': 2.5}, planned=None)
     >>> lines.pattern
     'nanoGPT'
     """
 
-    def __init__(self, pattern: str | None = None) -> None:
+    def __init__(self, pattern: str | None = None, where: object = "the output") -> None:
         self.pattern = pattern
         self._last: tuple[str, float] | None = None
+        self._step_text = StepText(where)
 
-    def take(self, line: str) -> Said | None:
-        """What the line says, None where it is not of the curve."""
+    def take(self, line: str) -> PrintedLine | None:
+        """What the line says, None where it is not about the curve. UnclearStep where a step may mean two numbers."""
         line = line[:LONGEST]
         if "\x1b" in line:
             line = _ESCAPE.sub("", line)
@@ -101,38 +104,52 @@ class LineReader:
             return self._loose(line)
         for name in _COMPILED if self.pattern is None else (self.pattern,):
             for expression in _COMPILED[name]:
-                if (match := expression.search(line)) and (said := _meaning(match)):
+                if (match := expression.search(line)) and (printed := _meaning(match)):
                     self.pattern = name
-                    return said
+                    return printed
         return self._loose(line) if self.pattern is None else None
 
-    def _loose(self, line: str) -> Said | None:
-        """Names and numbers; a line with a loss and no place is of the place named last."""
-        pairs = {name.replace(" ", "_"): float(value.replace(",", "")) for name, value in _LOOSE_PAIR.findall(line)}
-        said = _said(pairs)
-        if said is not None:
-            self._last = said.unit, said.place
-            return said if said.metrics else None
-        losses = _losses(pairs)
-        return Said(*self._last, losses) if self._last and losses else None
+    def _loose(self, line: str) -> PrintedLine | None:
+        """Names and numbers; a line with a loss and no position belongs to the position named last."""
+        texts = {name.replace(" ", "_"): value for name, value in _LOOSE_PAIR.findall(line)}
+        pairs = {name: float(value.replace(",", "")) for name, value in texts.items()}
+        printed = _sorted_out(pairs | self._steps(texts))
+        if printed is not None:
+            self._last = printed.unit, printed.position
+            return printed if printed.metrics else None
+        losses = _metrics(pairs)
+        return PrintedLine(*self._last, losses) if self._last and losses else None
+
+    def _steps(self, texts: dict[str, str]) -> dict[str, float]:
+        """The steps among named values: `12.000` may be written for 12,000."""
+        if not _metrics(dict.fromkeys(texts, 0.0)):
+            return {}
+        steps = {name: self._step_text.number(text) for name, text in texts.items() if names.is_step(name)}
+        return {name: step for name, step in steps.items() if step is not None}
 
 
-def _meaning(match: re.Match[str]) -> Said | None:
+def _meaning(match: re.Match[str]) -> PrintedLine | None:
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     pairs = dict(_PAIR.findall(groups.pop("pairs", "")))
     values = {name: value for name, text in {**pairs, **groups}.items() if (value := number(text)) is not None}
-    said = _said(values)
-    return said if said and said.metrics else None
+    printed = _sorted_out(values)
+    return printed if printed and printed.metrics else None
 
 
-def _said(values: dict[str, float]) -> Said | None:
-    """Numbers with names, sorted into place, metrics and plan; None where there is no place among them."""
-    for unit, is_place in (("step", names.is_step), ("epoch", names.is_epoch), ("tokens", names.amount)):
-        place = next((values[name] for name in values if is_place(name)), None)
-        if place is not None:
-            return Said(unit, place, _losses(values), values.get("of"))
+def _sorted_out(values: dict[str, float]) -> PrintedLine | None:
+    """Numbers with names, sorted into position, metrics and plan; None where there is no position among them."""
+    for unit, is_position in (("step", names.is_step), ("epoch", names.is_epoch), ("tokens", names.amount)):
+        position = next((values[name] for name in values if is_position(name)), None)
+        if position is not None:
+            return PrintedLine(unit, position, _metrics(values), values.get("of"))
     return None
 
 
-def _losses(values: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in values.items() if names.rank(name) is not None and name not in _PLACES}
+def _metrics(values: dict[str, float]) -> dict[str, float]:
+    """The values whose names are known to be of a loss or of another metric."""
+    return {name: value for name, value in values.items() if _is_known(name) and name not in _POSITIONS}
+
+
+@lru_cache(4096)
+def _is_known(name: str) -> bool:
+    return names.is_metric(name) and higher_is_better(name) is not None

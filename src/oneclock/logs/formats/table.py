@@ -1,18 +1,21 @@
-"""Comma-separated tables, streamed: what the CSV formats share. Only the columns needed become numbers."""
+"""Comma-separated tables, read row by row: what the CSV formats share. Only the columns needed become numbers."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from oneclock import guards
-from oneclock.logs.source import number
+from oneclock.logs import names
+from oneclock.logs.number_text import StepText, number
 
 _DELIMITERS = (",", ";", "\t")
+_DECIMAL = re.compile(r"[-+]?(?:\d*([.,])(?!\d{3}$)\d+|0([.,])\d+|\d{4,}([.,])\d+)(?:[eE][-+]?\d+)?")
 _LONGEST_QUOTE = 2**16  # characters of a quoted cell over several lines
 _MOST_STRAYS = 100  # quotes that never close, after which no quote is followed over its line any more
 
@@ -21,26 +24,26 @@ _MOST_STRAYS = 100  # quotes that never close, after which no quote is followed 
 class CsvTable:
     """A CSV file's header, and its rows as they come.
 
-    `rows` yields the cells; what it had to leave out is counted: rows of another width in `skipped`, lines with a
-    quote that closes nowhere in `strays`, words where a number should be in `words`, and a row cut off at the end in
-    `torn`.
+    `rows` yields the cells and counts what it leaves out: rows of another width in `skipped`, lines with a quote that
+    is never closed in `strays`, words where a number should be in `words`, and a row cut off at the end in `torn`.
+    `decimal` is the decimal mark, None where the first rows do not show it.
     """
 
     path: Path
     delimiter: str
     columns: list[str]
     first_row: list[str]
+    decimal: str | None = None
     headed: bool = True
     skipped: int = 0
     strays: int = 0
     torn: bool = False
     counted: int = 0
     words: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _decimal_comma: bool = field(default=False, repr=False)
 
     @classmethod
     def open(cls, path: Path, columns: Sequence[str] | None = None) -> CsvTable:
-        """Read the header, or take `columns` for it where the file has none. ValueError where it is no table."""
+        """Read the header, or use `columns` where the file has none. ValueError where it is not a table."""
         start = guards.head(path).splitlines()
         if not start:
             raise ValueError(f"{path} is empty, or holds no text")
@@ -50,14 +53,16 @@ class CsvTable:
             raise ValueError(f"{path} is a table without a header; name its columns: --columns step,val_loss")
         if columns is not None and len(columns) != len(header):
             raise ValueError(f"{path} has {len(header)} columns, and {len(columns)} are named: {','.join(columns)}")
-        names, first_row = (header, first_row) if columns is None else (list(columns), header)
-        if len(names) > guards.MOST_COLUMNS:
-            raise ValueError(f"{path} has {len(names):,} columns, more than {guards.MOST_COLUMNS:,}; it is not a log")
-        repeated = [column for column, times in Counter(names).items() if times > 1 and column]
+        named, first_row = (header, first_row) if columns is None else (list(columns), header)
+        if len(named) > guards.MOST_COLUMNS:
+            raise ValueError(f"{path} has {len(named):,} columns, more than {guards.MOST_COLUMNS:,}; it is not a log")
+        repeated = [column for column, times in Counter(named).items() if times > 1 and column]
         if repeated:
             raise ValueError(f"{path} has the column {repeated[0]!r} more than once; rename one of them")
-        decimal_comma = delimiter == ";" and "," in "".join(first_row)
-        return cls(path, delimiter, names, first_row, headed=columns is None, _decimal_comma=decimal_comma)
+        decimal = _decimal_mark(cell for line in start[1:] for cell in line.split(delimiter))
+        if decimal is None and delimiter != "," and any("," in line for line in start[1:]):
+            decimal = ","
+        return cls(path, delimiter, named, first_row, decimal, headed=columns is None)
 
     def rows(self, columns: Iterable[str]) -> Iterator[Sequence[str]]:
         """Every row as wide as the header, its cells up to the last of `columns`; repeated headers are passed over.
@@ -114,43 +119,78 @@ class CsvTable:
         cells = [cell.strip('" ') for cell in line.split(self.delimiter)]
         if not len(cells) == len(self.columns) > 1:
             return False
-        known = zip(cells, map(self.number, self.first_row), strict=False)
-        values = [self.number(cell) for cell, there in known if there is not None and cell]
+        beside_first = zip(cells, map(self.number, self.first_row), strict=False)
+        values = [self.number(cell) for cell, value in beside_first if value is not None and cell]
         return bool(values) and None not in values
 
     def number(self, cell: str) -> float | None:
-        """A cell as a number, None where it is empty or no number."""
+        """A cell as a number, None where it is empty or not a number."""
         if not cell:
             return None
-        return number(cell.replace(",", ".") if self._decimal_comma else cell)
+        if self.decimal == "," and "," in cell:
+            cell = cell.replace(".", "").replace(",", ".")
+        return number(cell)
 
     def number_in(self, column: str, cell: str) -> float | None:
         """A cell of that column as a number; a word where one should be is counted."""
         value = self.number(cell)
-        if value is None and (word := cell.strip()):
-            self.words[column, word[:40] if len(self.words) < _MOST_STRAYS else "..."] += 1
+        if value is None:
+            self._count_word(column, cell)
         return value
+
+    def steps(self, column: str | None) -> Callable[[Sequence[str]], float | None]:
+        """A function from a row's cells to its step in that column; without a column, the number of the row."""
+        if column is None:
+            return lambda cells: float(self.counted)
+        index, text = self.columns.index(column), StepText(self.path, self.decimal)
+        if names.is_epoch(column):
+            return lambda cells: self.number_in(column, cells[index])
+
+        def step(cells: Sequence[str]) -> float | None:
+            value = text.number(cells[index])
+            if value is None:
+                self._count_word(column, cells[index])
+            return value
+
+        return step
+
+    def _count_word(self, column: str, cell: str) -> None:
+        if word := cell.strip():
+            self.words[column, word[:40] if len(self.words) < _MOST_STRAYS else "..."] += 1
 
     def warnings(self) -> list[str]:
         """What was left out, once the rows are read."""
-        found = []
+        warnings = []
         if self.torn:
-            found.append("the last line is cut off and was left out: the log may be truncated")
+            warnings.append("the last line is cut off and was left out: the log may be truncated")
         if self.skipped:
-            found.append(f"{self.skipped:,} rows do not have the header's {len(self.columns)} cells and were left out")
-        if self.strays:
-            found.append(f"{self.strays:,} lines have a quote that is not closed and were left out")
-        for column in dict.fromkeys(column for column, _ in self.words):
-            words = {word: times for (place, word), times in self.words.items() if place == column}
-            example = max(words, key=lambda word: words[word])
-            found.append(
-                f"{sum(words.values()):,} cells of {column!r} are no number and were left out, as {example!r} is"
+            warnings.append(
+                f"{self.skipped:,} rows do not have the header's {len(self.columns)} cells and were left out"
             )
-        return found
+        if self.strays:
+            warnings.append(f"{self.strays:,} lines have a quote that is not closed and were left out")
+        for column in dict.fromkeys(column for column, _ in self.words):
+            words = {word: times for (where, word), times in self.words.items() if where == column}
+            example = max(words, key=lambda word: words[word])
+            count = sum(words.values())
+            warnings.append(f"{count:,} cells of {column!r} are not numbers and were left out, for example {example!r}")
+        return warnings
 
 
 def _cells(line: list[str], delimiter: str) -> list[str]:
     try:
         return [cell.strip() for cell in next(csv.reader(line, delimiter=delimiter), [])]
     except csv.Error as error:
-        raise ValueError(f"its first lines are no table: {error}") from None
+        raise ValueError(f"its first lines are not a table: {error}") from None
+
+
+def _decimal_mark(cells: Iterable[str]) -> str | None:
+    """The decimal mark of the cells: a point if any of them needs it, else a comma if any needs that, else None.
+
+    A mark before three digits may separate thousands, so it shows nothing.
+
+    >>> _decimal_mark(["12.000", "2,31"]), _decimal_mark(["12,000", "2.31"]), _decimal_mark(["12.000", "2"])
+    (',', '.', None)
+    """
+    marks = {match[1] or match[2] or match[3] for cell in cells if (match := _DECIMAL.fullmatch(cell.strip(' "')))}
+    return "." if "." in marks else "," if marks else None

@@ -9,7 +9,8 @@ from pathlib import Path
 from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.formats import event, tfrecord
-from oneclock.logs.source import Contents, Found, Wanted
+from oneclock.logs.source import Contents, RawRun, Wanted
+from oneclock.metric import words as metric_words
 
 FORMAT = "TensorBoard events"
 _MOST_FILES = 4096
@@ -31,13 +32,13 @@ def load(path: Path, wanted: Wanted) -> Contents:
     files = sorted(islice(_event_files(path), _MOST_FILES + 1)) if path.is_dir() else [path]
     if len(files) > _MOST_FILES:
         raise ValueError(f"{path} holds more than {_MOST_FILES} event files; name the folder of one run")
-    runs: dict[Path, Found] = {}
+    runs: dict[Path, RawRun] = {}
     warnings = []
     for file in files:
         folder, prefix = file.parent, ""
-        if folder != path and path.is_dir() and names.tokens(folder.name) & _PARTS:
+        if folder != path and path.is_dir() and metric_words(folder.name) & _PARTS:
             folder, prefix = folder.parent, f"{folder.name}/"
-        run = runs.setdefault(folder, Found(_label(folder, path)))
+        run = runs.setdefault(folder, RawRun(_label(folder, path)))
         warnings += [f"{file.name}: {warning}" for warning in _read_file(file, run, prefix, wanted)]
     seen = [metric for run in runs.values() for metric in run.metrics]
     if not seen:
@@ -65,7 +66,7 @@ def _label(folder: Path, path: Path) -> str:
     return str(relative) if relative.parts else folder.name
 
 
-def _read_file(path: Path, run: Found, prefix: str, wanted: Wanted) -> list[str]:
+def _read_file(path: Path, run: RawRun, prefix: str, wanted: Wanted) -> list[str]:
     records = tfrecord.Records(path)
     batch = _Batch(run, prefix, wanted)
     for record in records:
@@ -80,7 +81,7 @@ def _read_file(path: Path, run: Found, prefix: str, wanted: Wanted) -> list[str]
 class _Batch:
     """Values on their way into a run: their records' checksums are verified many at a time."""
 
-    def __init__(self, run: Found, prefix: str, wanted: Wanted) -> None:
+    def __init__(self, run: RawRun, prefix: str, wanted: Wanted) -> None:
         self._run, self._prefix, self._wanted = run, prefix, wanted
         self._records: list[tfrecord.Record] = []
         self._points: list[tuple[int, str, int, float]] = []  # of which record, metric, step, value
@@ -103,13 +104,13 @@ class _Batch:
             self.flush()
 
     def _open(self, record: tfrecord.Record) -> None:
-        found = event.parse(record.data)
-        if found.restarts and found.step > 0 and tfrecord.intact([record])[0]:
-            self._restart(found.step)
-        for tag, value in event.values(found.summary):
+        parsed = event.parse(record.data)
+        if parsed.restarts and parsed.step > 0 and tfrecord.intact([record])[0]:
+            self._restart(parsed.step)
+        for tag, value in event.values(parsed.summary):
             scalar = event.scalar(value)
             if scalar is not None:
-                self._put(tag, found.step, scalar)
+                self._put(tag, parsed.step, scalar)
             elif (arguments := event.arguments(tag, value)) and tfrecord.intact([record])[0]:
                 self._run.arguments.update(arguments)
 
@@ -149,7 +150,7 @@ class _Batch:
         self._bytes = 0
 
 
-def _hand_up_arguments(runs: dict[Path, Found], metric: str) -> None:
+def _hand_up_arguments(runs: dict[Path, RawRun], metric: str) -> None:
     """Hyperparameters that torch's SummaryWriter puts into a folder of their own belong to the run above it."""
     for folder, run in runs.items():
         if run.arguments and metric not in run.series:
@@ -158,5 +159,5 @@ def _hand_up_arguments(runs: dict[Path, Found], metric: str) -> None:
                 above.arguments = run.arguments | above.arguments
 
 
-def _series(runs: dict[Path, Found], folder: Path) -> Collection[str]:
+def _series(runs: dict[Path, RawRun], folder: Path) -> Collection[str]:
     return runs[folder].series if folder in runs else ()

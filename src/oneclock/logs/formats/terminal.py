@@ -1,4 +1,4 @@
-"""What a trainer printed: the captured output of a run, whoever wrote it, with anything else between its lines."""
+"""What a trainer printed: the captured output of a run, with anything else between its lines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 from oneclock import guards
-from oneclock.logs.formats.printed import ANY, LineReader, Said
-from oneclock.logs.source import Contents, Found, Wanted
+from oneclock.logs.formats.printed import ANY, LineReader, PrintedLine
+from oneclock.logs.number_text import UnclearStep
+from oneclock.logs.source import Contents, RawRun, Wanted
 
 FORMAT = "terminal output"
 _LOOKED_AT = 20_000  # first lines that settle whose output it is; some trainers print their own source before
@@ -20,6 +21,8 @@ def sniff(path: Path) -> bool:
         return False
     try:
         return _pattern(path, _ENOUGH) is not None
+    except UnclearStep:
+        return True  # reading it says what is unclear
     except ValueError:
         return False
 
@@ -28,29 +31,29 @@ def load(path: Path, wanted: Wanted) -> Contents:
     pattern = _pattern(path, 1)
     if pattern is None:
         raise ValueError(f"{path} has no lines with a step and a loss in them")
-    run, lines, units = Found(path.stem), LineReader(pattern), Counter[str]()
+    run, lines, units = RawRun(path.stem), LineReader(pattern, path), Counter[str]()
     unit = _unit(path, pattern)
     for line in guards.lines(path):
-        if (said := lines.take(line)) is not None:
-            units[said.unit] += 1
-            if said.unit == unit:
-                _add(run, said, wanted)
+        if (printed := lines.take(line)) is not None:
+            units[printed.unit] += 1
+            if printed.unit == unit:
+                _add(run, printed, wanted)
     left_out = units.total() - units[unit]
-    warnings = [f"{left_out:,} lines that count something else than the {unit} were left out"] if left_out else []
+    warnings = [f"{left_out:,} lines that count something other than the {unit} were left out"] if left_out else []
     name = f"{FORMAT}, {pattern}" if pattern != ANY else FORMAT
     return Contents(name, [run], unit, [unit], warnings)
 
 
-def _add(run: Found, said: Said, wanted: Wanted) -> None:
-    for metric, value in said.metrics.items():
-        run.add(metric, said.place, value, wanted)
-    if said.planned is not None:
-        run.arguments["max_steps"] = said.planned
+def _add(run: RawRun, printed: PrintedLine, wanted: Wanted) -> None:
+    for metric, value in printed.metrics.items():
+        run.add(metric, printed.position, value, wanted)
+    if printed.planned is not None:
+        run.arguments["max_steps"] = printed.planned
 
 
 def _pattern(path: Path, enough: int) -> str | None:
-    """Whose lines these are: a trainer's by name, or of anyone who prints a step and a loss; None where no one's."""
-    lines, loose = LineReader(), 0
+    """Which trainer printed it, or `ANY` for lines with a step and a loss; None where there are too few of them."""
+    lines, loose = LineReader(where=path), 0
     for line in islice(guards.lines(path), _LOOKED_AT):
         loose += lines.take(line) is not None
         if lines.pattern is not None:
@@ -60,6 +63,6 @@ def _pattern(path: Path, enough: int) -> str | None:
 
 def _unit(path: Path, pattern: str) -> str:
     """Steps where any line has them, else epochs, else tokens."""
-    lines = LineReader(pattern)
-    said = {one.unit for line in islice(guards.lines(path), _LOOKED_AT) if (one := lines.take(line)) is not None}
-    return next((unit for unit in ("step", "epoch") if unit in said), "tokens")
+    lines = LineReader(pattern, path)
+    units = {one.unit for line in islice(guards.lines(path), _LOOKED_AT) if (one := lines.take(line)) is not None}
+    return next((unit for unit in ("step", "epoch") if unit in units), "tokens")

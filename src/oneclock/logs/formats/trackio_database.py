@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.logs.formats import database
-from oneclock.logs.source import Contents, Runs, Wanted, flat, number
+from oneclock.logs.number_text import number
+from oneclock.logs.source import Contents, Runs, Wanted, flat
 
 FORMAT = "Trackio database"
 _TABLES = {"metrics": {"run_name", "step", "metrics"}}
@@ -20,7 +21,7 @@ def sniff(path: Path) -> bool:
 def load(path: Path, wanted: Wanted) -> Contents:
     runs, bad = Runs(path), 0
     with database.opened(path, _TABLES) as connection:
-        # Earlier versions told runs apart by name alone.
+        # Earlier versions have no run_id.
         run_id = "run_id" if "run_id" in database.stored_columns(connection, "metrics") else "run_name"
         query = f"SELECT {run_id}, run_name, step, metrics FROM metrics ORDER BY rowid"
         for key, name, step, text in database.rows(connection, path, query):
@@ -34,8 +35,8 @@ def load(path: Path, wanted: Wanted) -> Contents:
                     run.add(metric, where, loss, wanted)
         if {run_id, "config"} <= database.stored_columns(connection, "configs"):
             for key, text in database.rows(connection, path, f"SELECT {run_id}, config FROM configs"):
-                if known := runs.known(key):
-                    known.arguments |= dict(flat(_object(text) or {}))
+                if run_of_key := runs.get(key):
+                    run_of_key.arguments |= dict(flat(_object(text) or {}))
     return Contents(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from oneclock.logs import names
 from oneclock.logs.formats.table import CsvTable
-from oneclock.logs.gathering import Gathered
-from oneclock.logs.source import Contents, Found, Wanted
+from oneclock.logs.series import Series
+from oneclock.logs.source import Contents, RawRun, Wanted
 
 FORMAT = "W&B CSV export"
 _HISTORY = 500  # points to which W&B samples a run's history
@@ -25,30 +25,30 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, wanted: Wanted) -> Contents:
     table = CsvTable.open(path)
-    places = [column for column in table.columns if not _COLUMN.fullmatch(column)]
-    step = names.choose_step(places, wanted.step, path)
-    step_at = None if step is None else table.columns.index(step)
+    others = [column for column in table.columns if not _COLUMN.fullmatch(column)]
+    step = names.choose_step(others, wanted.step, path)
+    step_of = table.steps(step)
     curves = {
         index: (match["run"], match["metric"])
         for index, column in enumerate(table.columns)
         if (match := _COLUMN.fullmatch(column)) and not match["bound"] and match["metric"] != "_step"
     }
     metric = names.choose_metric([metric for _, metric in curves.values()], wanted.metric, path)
-    runs = {index: Found(run) for index, (run, one) in curves.items() if one == metric}
-    series = {index: run.keep(metric) for index, run in runs.items()}
+    runs = {index: RawRun(run) for index, (run, one) in curves.items() if one == metric}
+    series = {index: run.keep(metric, wanted) for index, run in runs.items()}
     for cells in table.rows(table.columns):
-        where = float(table.counted) if step_at is None else table.number_in(str(step), cells[step_at])
+        at = step_of(cells)
         for index, points in series.items():
             value = table.number_in(table.columns[index], cells[index])
-            if where is not None and value is not None:
-                points.add(where, value)
+            if at is not None and value is not None:
+                points.add(at, value)
     for run in runs.values():
-        run.saw(one for name, one in curves.values() if name == run.name)
+        run.note(one for name, one in curves.values() if name == run.name)
     warnings = table.warnings() + _about_sampling({runs[index].name: points for index, points in series.items()})
-    return Contents(FORMAT, list(runs.values()), step, names.step_candidates(places), warnings)
+    return Contents(FORMAT, list(runs.values()), step, names.step_candidates(others), warnings)
 
 
-def _about_sampling(runs: dict[str, Gathered]) -> list[str]:
+def _about_sampling(runs: dict[str, Series]) -> list[str]:
     sampled = [name for name, points in runs.items() if len(points) == _HISTORY and not points.evenly_spaced]
     if not sampled:
         return []

@@ -40,8 +40,8 @@ def load(path: Path, wanted: Wanted) -> Contents:
     sources = [_read(file, wanted) for file in files]
     steps = sorted({str(source.step) for source in sources})
     if not sources or len(steps) > 1:
-        found = f"its runs count {' and '.join(steps)}: read them one by one" if sources else "no run file of W&B's"
-        raise ValueError(f"{path}: {found}")
+        problem = f"its runs count {' and '.join(steps)}: read them one by one" if sources else "no run file of W&B"
+        raise ValueError(f"{path}: {problem}")
     runs = [run for source in sources for run in source.runs]
     warnings = [warning for source in sources for warning in source.warnings]
     return Contents(FORMAT, runs, sources[0].step, sources[0].steps, warnings)
@@ -49,8 +49,8 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 def _files(path: Path) -> Iterator[Path]:
     patterns = ("*.wandb", "*run-*/run-*.wandb", "wandb/*run-*/run-*.wandb")
-    places = [path] if path.is_file() else (place for pattern in patterns for place in path.glob(pattern))
-    return (place for place in places if place.is_file() and is_run_file(place))
+    files = [path] if path.is_file() else (file for pattern in patterns for file in path.glob(pattern))
+    return (file for file in files if file.is_file() and is_run_file(file))
 
 
 def _read(file: Path, wanted: Wanted) -> Contents:
@@ -58,11 +58,11 @@ def _read(file: Path, wanted: Wanted) -> Contents:
     run = _Run(file)
     source = gather(run, file, names.choose_step(keys, wanted.step, file), wanted, FORMAT)
     source.steps = names.step_candidates(keys)
-    for found in source.runs:
-        found.name = run.name
-        found.arguments |= run.arguments
+    for one in source.runs:
+        one.name = run.name
+        one.arguments |= run.arguments
     if source.step == "_step":
-        source.warnings.append("its steps are as W&B counts them: where the run gave none, calls to log, not steps")
+        source.warnings.append("its steps are W&B's own: where the run gave no step, they count calls to log")
     source.warnings += [f"{file.name}: {warning}" for warning in run.warnings()]
     return source
 
@@ -93,10 +93,10 @@ class _Run:
 
     def warnings(self) -> list[str]:
         """What was left out, once the history is read."""
-        found = ["its last record is cut off: the run may still go on"] if self._records.torn else []
+        warnings = ["its last record is cut off: the run may still go on"] if self._records.torn else []
         if lost := self._bad + self._records.damaged:
-            found.append(f"{lost:,} damaged places, and the records in them were left out")
-        return found
+            warnings.append(f"{lost:,} damaged parts, and the records in them were left out")
+        return warnings
 
     def _begin(self, run: bytes) -> None:
         for number, kind, value in protobuf.fields(run):

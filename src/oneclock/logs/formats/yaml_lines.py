@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from oneclock import guards
-from oneclock.logs.source import number
+from oneclock.logs.number_text import number
 
 
 def plain_pairs(path: Path) -> Iterator[tuple[str, object]]:

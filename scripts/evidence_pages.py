@@ -1,0 +1,108 @@
+"""Tables of the evidence base in the documentation.
+
+    python scripts/evidence_pages.py
+
+Each stands between two comments, `<!-- evidence: NAME -->` and `<!-- end -->`; a test compares them with the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from oneclock.evidence import compare, decision
+from oneclock.evidence.compare import Group, Loss
+from oneclock.evidence.figure import drawn
+from oneclock.evidence.table import sweeps
+from oneclock.recommend import format_beta, recommend
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = (ROOT / "docs" / "research" / "decision.md",)
+PICTURE = ROOT / "docs" / "images" / "evidence.svg"
+LENGTHS = (300, 1_000, 4_000, 20_000, 64_000, 300_000, 2_400_000)
+
+
+def sources_table() -> str:
+    """What the candidates lose by source."""
+    return _candidates([*compare.by_source(), *compare.in_all()], "source")
+
+
+def lengths_table() -> str:
+    """What the candidates lose by training length."""
+    return _candidates(compare.by_steps(), "steps")
+
+
+def _candidates(groups: list[Group], what: str) -> str:
+    heads = [what, "sweeps", *compare.CANDIDATES]
+    rows = [
+        [group.name + ("" if group.chose else " *"), str(group.sweeps)]
+        + [_cell(group.losses[name], group.sweeps) for name in compare.CANDIDATES]
+        for group in groups
+    ]
+    return _markdown(heads, rows)
+
+
+def _cell(loss: Loss, count: int) -> str:
+    if loss.mean is None or loss.largest is None:
+        return "none"
+    marks = ("over " if loss.at_least else "") + f"{loss.mean:.2f} / {loss.largest:.1f}"
+    return marks if loss.answered == count else f"{marks} ({loss.answered} of {count})"
+
+
+def ranges_table() -> str:
+    """The answer, its range, and how it stands to the best memory, by length."""
+    rows = []
+    for steps in LENGTHS:
+        one = recommend(steps)
+        span = f"{format_beta(one.beta_low, 2)} to {format_beta(one.beta_high, 2)}"
+        loses = f"{one.loses + 0.0:.2f} ({one.loses_low + 0.0:.2f} to {one.loses_high + 0.0:.2f})"
+        loses = "0: it is the best" if one.loses == one.loses_high else loses
+        rows.append([f"{steps:,}", format_beta(one.beta, 2), span, loses, f"{one.tasks:.0f}"])
+    return _markdown(["steps", "recommended", "range", "loses more than the best memory, % (95 % CI)", "tasks"], rows)
+
+
+def families_table() -> str:
+    """Rules with one constant against the recommended one."""
+    rows = []
+    for one in decision.families():
+        values = list(one.constants_left_out.values())
+        worse = f"{one.worse + 0.0:.2f} ({one.worse_low + 0.0:.2f} to {one.worse_high + 0.0:.2f})"
+        span = f"{min(values):.3g} to {max(values):.3g}"
+        rows.append([f"`{one.name}`", f"{one.constant:.3g}", span, f"{one.left_out:.2f}", worse])
+    heads = [
+        "memory",
+        "best c",
+        "with a source left out",
+        "loses there, %",
+        "more than the recommended rule, % (95 % CI)",
+    ]
+    return _markdown(heads, rows)
+
+
+def _markdown(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "sources": sources_table,
+    "lengths": lengths_table,
+    "ranges": ranges_table,
+    "families": families_table,
+}
+
+
+def filled(text: str) -> str:
+    """A page with its tables made anew."""
+    for name, made in TABLES.items():
+        mark = f"<!-- evidence: {name} -->"
+        if mark in text:
+            text = re.sub(rf"{mark}\n.*?<!-- end -->", f"{mark}\n{made()}\n<!-- end -->", text, flags=re.DOTALL)
+    return text
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURE.write_text(drawn(sweeps()), encoding="utf-8")

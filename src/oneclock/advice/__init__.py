@@ -1,5 +1,0 @@
-"""What curves say about the next run: the horizon they had, how sure that is, and the beta that follows."""
-
-from oneclock.advice.answer import Advice, advise
-
-__all__ = ["Advice", "advise"]

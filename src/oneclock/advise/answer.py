@@ -1,0 +1,216 @@
+"""What a log says about the next run: how long training was useful, how sure that is, and the beta that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from oneclock.advise import words
+from oneclock.advise.curves import PaperStop, RunHorizon, paper_stop, plan_of, rounded, run_horizon, two_best_betas
+from oneclock.advise.doubts import doubts
+from oneclock.advise.sources import Material, Source, collect
+from oneclock.logs.read import Log, LoggedRun
+from oneclock.recommend import recommend
+from oneclock.rule import Rule, memory_horizon, refresh_count, resolve_rule
+
+
+@dataclass(frozen=True)
+class Used:
+    """The betas a run was trained with, and what they meant over its horizon: memories in steps, refresh counts."""
+
+    beta1: float
+    beta2: float
+    memory1: float
+    memory2: float
+    refreshes1: float
+    refreshes2: float
+
+
+@dataclass(frozen=True, repr=False)
+class Advice:
+    """How long a log's runs were useful, and the beta that follows. Printed, it reads as `oneclock advise` prints it.
+
+    `useful` is the useful horizon in the log's unit, with the 90 % interval `low` to `high`: where the validation loss
+    turned, if `turned`, else the plan. `finished` says that the runs reached their plan; `stays` is the probability
+    that they stay useful to its end, `turn` where they most likely turn otherwise. `paper` is the paper's early stop.
+
+    `horizon` is what the next run's beta is for, and `beta` the answer of `rule`: None where it has none, or where the
+    log does not count steps. `beta_low` and `beta_high` are its betas at the ends of the interval. `paper_beta` is that
+    of the paper's rule, which has none up to 1,000 steps. `next` is the line to paste, or what to do first.
+    """
+
+    logs: tuple[Log, ...]
+    unit: str
+    plan: float
+    plan_from: str
+    runs: tuple[RunHorizon, ...]
+    useful: float
+    low: float
+    high: float
+    turned: bool
+    finished: bool
+    stays: float
+    turn: float
+    best_step: float
+    best_loss: float
+    paper: PaperStop
+    horizon: float
+    rule: str
+    beta: float | None
+    beta_low: float | None
+    beta_high: float | None
+    paper_beta: float | None
+    used: Used | None
+    lr: float | None
+    doubts: tuple[str, ...] = ()
+    next: str = ""
+
+    def __str__(self) -> str:
+        return words.in_full(self)
+
+    def __repr__(self) -> str:
+        return f"<Advice: {' '.join(words.headline(self))}>"
+
+    def _repr_html_(self) -> str:
+        return words.as_html(self)
+
+
+def advise(
+    source: Source | Sequence[Source],
+    *,
+    budget: float | None = None,
+    next_steps: float | None = None,
+    rule: Rule | str | None = None,
+    refreshes: float | None = None,
+    metric: str | None = None,
+    step: str | None = None,
+    steps_per_epoch: float | None = None,
+    tokens_per_step: float | None = None,
+    columns: Sequence[str] | None = None,
+    higher_is_better: bool | None = None,
+) -> Advice:
+    """What a log, or several of one experiment, say about the next run.
+
+    Args:
+        source: A log, its path, a table (a DataFrame or a mapping of columns), a run, or several of them. Several are
+            taken as seeds of one experiment; where they name different betas, the two with the lowest loss count. A
+            run under way gets a forecast.
+        budget: The planned length; by default the log's own, else the last evaluation.
+        next_steps: The planned length of the next run.
+        rule: As `oneclock.recommend` takes it: "recommended" (the default), "paper" or another rule.
+        refreshes: The paper's rule with another refresh count.
+        metric, step, steps_per_epoch, tokens_per_step, columns, higher_is_better: As `read_log` takes them, for paths
+            and tables.
+
+    Returns:
+        The useful horizon with its interval, the beta, the doubts, and in `next` the line to paste.
+
+    Raises:
+        FileNotFoundError, ValueError: A log cannot be read, an argument makes no sense, or the logs count different
+            things.
+
+    >>> from oneclock.horizon import Curve
+    >>> from oneclock.logs.arguments import Arguments
+    >>> steps = range(500, 20_500, 500)
+    >>> curve = Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps])
+    >>> advice = advise(LoggedRun("a", curve, Arguments(beta1=0.9, beta2=0.999, max_steps=20_000)))
+    >>> advice.turned, advice.useful, advice.low, advice.high, round(advice.beta, 3)
+    (True, 9980, 9240, 10700, 0.935)
+    """
+    material = collect(
+        source,
+        metric=metric,
+        step=step,
+        steps_per_epoch=steps_per_epoch,
+        tokens_per_step=tokens_per_step,
+        columns=columns,
+        higher_is_better=higher_is_better,
+    )
+    if material.doubts and budget is not None:  # a run that diverged did not reach its plan
+        budget = min(budget, max(run.curve.steps[-1] for run in material.runs))
+    advice = _advice(material, budget, next_steps, resolve_rule(rule, refreshes))
+    return _with_the_metrics_sign(advice) if material.higher_is_better else advice
+
+
+def _with_the_metrics_sign(advice: Advice) -> Advice:
+    """The advice on a metric of which higher is better: its best values, which were negated to be minimised."""
+    runs = tuple(replace(run, best_loss=-run.best_loss) for run in advice.runs)
+    return replace(advice, runs=runs, best_loss=-advice.best_loss)
+
+
+def _advice(material: Material, budget: float | None, next_steps: float | None, rule: Rule) -> Advice:
+    runs, unit = material.runs, material.unit
+    groups = two_best_betas(runs)
+    kept = [run for group in groups for run in group]
+    plan, plan_from = plan_of(kept, unit, budget)
+    found = tuple(run_horizon(run, plan) for run in kept)
+    useful, turned = rounded(fmean(one.useful.steps for one in found)), all(one.useful.turned for one in found)
+    low, high = min(one.useful.low for one in found), max(one.useful.high for one in found)
+    horizon = _next_horizon(useful, turned, next_steps)
+    ends = (low, high) if next_steps is None else (horizon, horizon)
+    beta, beta_low, beta_high = (_beta(rule, unit, steps) for steps in (horizon, *ends))
+    best = min(found, key=lambda one: one.best_loss)
+    advice = Advice(
+        logs=material.logs,
+        unit=unit,
+        plan=plan,
+        plan_from=plan_from,
+        runs=found,
+        useful=useful,
+        low=low,
+        high=high,
+        turned=turned,
+        finished=all(one.useful.finished for one in found),
+        stays=fmean(one.useful.stays for one in found),
+        turn=rounded(fmean(one.useful.turn for one in found)),
+        best_step=best.best_step,
+        best_loss=best.best_loss,
+        paper=paper_stop(groups, plan),
+        horizon=horizon,
+        rule=recommend(1e9, rule).rule,
+        beta=beta,
+        beta_low=beta_low,
+        beta_high=beta_high,
+        paper_beta=_beta("paper", unit, horizon),
+        used=_used(kept, unit, useful),
+        lr=_agreed([run.arguments.lr for run in kept]),
+    )
+    advice = replace(advice, doubts=(*material.doubts, *doubts(advice, rule, runs, kept)))
+    return replace(advice, next=words.next_line(advice, rule))
+
+
+def _next_horizon(useful: float, turned: bool, next_steps: float | None) -> float:
+    """How long the next run stays useful: no longer than planned, nor than this one did if its loss turned."""
+    if next_steps is None:
+        return useful
+    if not 0 < next_steps < math.inf:
+        raise ValueError(f"the next run's steps must be a number above 0, got {next_steps!r}")
+    return rounded(min(next_steps, useful) if turned else next_steps)
+
+
+def _used(runs: Sequence[LoggedRun], unit: str, useful: float) -> Used | None:
+    beta1, beta2 = _agreed([run.arguments.beta1 for run in runs]), _agreed([run.arguments.beta2 for run in runs])
+    if beta1 is None or beta2 is None or unit != "steps":
+        return None
+    return Used(
+        beta1,
+        beta2,
+        *(round(memory_horizon(beta), 6) for beta in (beta1, beta2)),
+        *(round(refresh_count(beta, useful), 6) for beta in (beta1, beta2)),
+    )
+
+
+def _agreed(values: Sequence[float | None]) -> float | None:
+    return values[0] if len(set(values)) == 1 else None
+
+
+def _beta(rule: Rule | str, unit: str, horizon: float) -> float | None:
+    """The rule's beta for a horizon in steps, None where it has none."""
+    if not horizon > 0 or unit != "steps":
+        return None
+    try:
+        return recommend(horizon, rule).beta
+    except ValueError:
+        return None

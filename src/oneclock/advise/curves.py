@@ -1,0 +1,103 @@
+"""What each run of a log says of its horizon, and what all of them say together. Pure values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+
+from oneclock.horizon import UsefulHorizon, early_stop, effective_horizon, mean_best_loss, useful_horizon
+from oneclock.logs.read import LoggedRun
+from oneclock.rule import int_if_whole
+
+
+@dataclass(frozen=True)
+class RunHorizon:
+    """One run: its useful horizon, its lowest loss, and the usual distance between two evaluations."""
+
+    name: str
+    useful: UsefulHorizon
+    best_step: float
+    best_loss: float
+    spacing: float
+
+
+@dataclass(frozen=True)
+class PaperStop:
+    """The paper's early stop of a log's runs, by the paper's definition, in the log's unit.
+
+    `stop` and `best` are means over the runs, `t_es` is their horizon as the paper rounds it. `better_later` counts the
+    runs in which an evaluation after the stop was better: there the stop is false.
+    """
+
+    stop: float
+    best: float
+    t_es: float
+    patience: float
+    ran_out: bool
+    better_later: int
+
+
+def run_horizon(run: LoggedRun, plan: float) -> RunHorizon:
+    """The useful horizon of one run, planned for `plan` steps."""
+    steps = run.curve.steps
+    gaps = [after - before for before, after in pairwise(steps)]
+    return RunHorizon(
+        name=run.name,
+        useful=useful_horizon(run.curve, plan),
+        best_step=run.curve.best_step,
+        best_loss=run.curve.best_loss,
+        spacing=int_if_whole(float(median(gaps))) if gaps else steps[-1],
+    )
+
+
+def paper_stop(groups: Sequence[Sequence[LoggedRun]], plan: float) -> PaperStop:
+    """The paper's early stop over runs in groups of one beta each."""
+    runs = [run for group in groups for run in group]
+    stops = [early_stop(run.curve, plan) for run in runs]
+    return PaperStop(
+        stop=rounded(fmean(one.stop for one in stops)),
+        best=rounded(fmean(one.best for one in stops)),
+        t_es=effective_horizon({index: [run.curve for run in group] for index, group in enumerate(groups)}, plan),
+        patience=plan / 10,
+        ran_out=all(one.ran_out for one in stops),
+        better_later=sum(one.ran_out and run.curve.best_step > one.stop for one, run in zip(stops, runs, strict=True)),
+    )
+
+
+def two_best_betas(runs: Sequence[LoggedRun]) -> list[list[LoggedRun]]:
+    """Runs by their betas: the two groups with the lowest mean loss, or all together where fewer betas are known."""
+    groups: dict[tuple[float | None, float | None], list[LoggedRun]] = {}
+    for run in runs:
+        groups.setdefault((run.arguments.beta1, run.arguments.beta2), []).append(run)
+    if len(groups) < 2 or (None, None) in groups:
+        return [list(runs)]
+    return sorted(groups.values(), key=lambda group: mean_best_loss([run.curve for run in group]))[:2]
+
+
+def plan_of(runs: Sequence[LoggedRun], unit: str, given: float | None) -> tuple[float, str]:
+    """The planned length in the log's unit, and where it comes from."""
+    if given is not None:
+        if not 0 < given < math.inf:
+            raise ValueError(f"the budget must be a number of steps above 0, got {given!r}")
+        return rounded(given), "given"
+    arguments = [run.arguments for run in runs]
+    planned: list[float | None] = []
+    if unit == "epochs":
+        planned = [one.epochs for one in arguments]
+    elif unit == "steps":
+        planned = [one.max_steps or (one.epochs or 0) * (one.steps_per_epoch or 0) for one in arguments]
+    if longest := max((steps or 0 for steps in planned), default=0):
+        return rounded(longest), "the log's arguments"
+    return max(run.curve.steps[-1] for run in runs), "the last evaluation"
+
+
+def rounded(value: float) -> float:
+    """To a thousandth of a step, and whole where it is.
+
+    >>> rounded(12_000.0), rounded(1 / 3)
+    (12000, 0.333)
+    """
+    return int_if_whole(round(float(value), 3))

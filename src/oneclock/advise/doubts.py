@@ -1,0 +1,83 @@
+"""What speaks against an advice, a sentence each: the rule's evidence, the curve, the plan, the runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from oneclock.advise.words import plain
+from oneclock.logs.read import LoggedRun
+from oneclock.recommend import recommend
+from oneclock.rule import Rule
+
+if TYPE_CHECKING:
+    from oneclock.advise.answer import Advice
+
+FEWEST = 8
+"""Evaluations below which a turn can hardly be confirmed."""
+
+
+def doubts(advice: Advice, rule: Rule, runs: Sequence[LoggedRun], kept: Sequence[LoggedRun]) -> list[str]:
+    """All of them, the gravest first; `kept` are the runs that count of all `runs`."""
+    return [
+        *_about_rule(advice, rule),
+        *_about_curve(advice),
+        *_about_plan(advice),
+        *_about_runs(advice, runs, kept),
+    ]
+
+
+def _about_rule(advice: Advice, rule: Rule) -> list[str]:
+    """What `oneclock beta` says of the same rule and horizon."""
+    if advice.unit != "steps":
+        return []
+    if advice.beta is None:
+        return [
+            f"the rule {advice.rule} has no beta for {plain(advice.horizon)} steps; leave --rule and --refreshes out"
+        ]
+    return list(recommend(advice.horizon, rule).notes)
+
+
+def _about_curve(advice: Advice) -> list[str]:
+    found = []
+    fewest = min(one.useful.evaluations for one in advice.runs)
+    if not advice.turned and fewest < FEWEST:
+        found.append(f"only {fewest} evaluations: they can hardly confirm a turn; evaluate more often next time")
+    elif not advice.turned and advice.low < advice.plan / 2:
+        found.append("the noise is too large to say whether the loss turned; evaluate on more data")
+    if not advice.turned and advice.horizon > advice.plan:
+        found.append(f"whether the next run stays useful for all of {plain(advice.horizon)} is not in this log")
+    return found
+
+
+def _about_plan(advice: Advice) -> list[str]:
+    found = []
+    if advice.plan_from == "the last evaluation":
+        found.append(f"the log does not name its plan: its last evaluation, {plain(advice.plan)}, stands for it")
+    longest = max(one.useful.seen for one in advice.runs)
+    if longest > advice.plan:
+        found.append(f"the log goes on to {plain(longest)}, beyond its plan of {plain(advice.plan)}")
+    return found
+
+
+def _about_runs(advice: Advice, runs: Sequence[LoggedRun], kept: Sequence[LoggedRun]) -> list[str]:
+    found = []
+    if len(runs) > 1:
+        turned = [one.useful.steps for one in advice.runs if one.useful.turned]
+        spread = f", between {plain(min(turned))} and {plain(max(turned))}" if turned else ""
+        found.append(
+            f"{len(runs)} runs are taken as seeds of one experiment; {len(turned)} of {len(kept)} turned{spread}"
+        )
+    if len(kept) < len(runs):
+        found.append(f"of their betas the two with the lowest loss count: {len(kept)} runs")
+    if len({run.arguments.max_steps for run in kept}) > 1:
+        found.append("the runs were planned for different lengths: the longest counts as the plan")
+    broken = sum(not math.isfinite(loss) for run in kept for loss in run.curve.losses)
+    if broken:
+        found.append(f"{broken} evaluations are not finite: the run may have diverged")
+    optimizers = {run.arguments.optimizer for run in kept if run.arguments.optimizer}
+    others = sorted(name for name in optimizers if "adam" not in name.lower())
+    if others:
+        found.append(f"the log names the optimizer {others[0]!r}, and the rule is about Adam")
+    return found

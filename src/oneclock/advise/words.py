@@ -1,0 +1,197 @@
+"""An advice in words, once for all who say it: the command, the callbacks, a notebook. At most 80 columns.
+
+The answer comes first, in two lines. Then comes what it rests on, and last the line to paste.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from typing import TYPE_CHECKING
+
+from oneclock.plain_text import printable
+from oneclock.recommend import format_beta
+from oneclock.rule import RECOMMENDED, Refresh, Rule
+
+if TYPE_CHECKING:
+    from oneclock.advise.answer import Advice
+    from oneclock.logs.read import Log
+
+_WIDTH = 80
+_LABEL = 10
+_SURE = 0.8  # from this probability on a run counts as useful to its end without an "if"
+_TO_STEPS = {
+    "epochs": "Say how many optimizer steps one epoch has to get a beta: add --steps-per-epoch N.",
+    "tokens": "Say how many tokens one optimizer step has to get a beta: add --tokens-per-step N.",
+    "samples": "Say how many samples one optimizer step has to get a beta: add --tokens-per-step N.",
+    "evaluations": "Log the step beside each loss, or name its column, to get a beta: add --step NAME.",
+}
+
+
+def headline(advice: Advice) -> tuple[str, str]:
+    """The answer in two lines: how long training is useful, and the beta for the next run."""
+    return _useful(advice), _beta(advice)
+
+
+def in_full(advice: Advice) -> str:
+    """As `oneclock advise` prints it: the answer, what it rests on, and the line to paste."""
+    first = [line for text in headline(advice) for line in _wrapped(text, 0)]
+    rows = [line for label, text in _rows(advice) for line in _row(label, text)]
+    return "\n".join([*first, "", *rows, "", *_wrapped(advice.next, 0)])
+
+
+def in_brief(advice: Advice) -> str:
+    """As a callback prints it when a run ends: the answer, the doubts and the line to paste."""
+    doubts = [line for doubt in advice.doubts for line in _row("doubt", doubt)]
+    return "\n".join([*map(printable, headline(advice)), *doubts, printable(advice.next)])
+
+
+def as_html(advice: Advice) -> str:
+    """As a notebook shows it: the same answer, the same rows as a table, and the line to paste."""
+    first = "<br>".join(html.escape(printable(text)) for text in headline(advice))
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
+        f"<td style='text-align:left'>{html.escape(printable(text))}</td></tr>"
+        for label, text in _rows(advice)
+    )
+    return f"<p><b>{first}</b></p><table>{rows}</table><pre>{html.escape(printable(advice.next))}</pre>"
+
+
+def next_line(advice: Advice, rule: Rule) -> str:
+    """The line to paste, or what to do first to get one."""
+    if advice.unit in _TO_STEPS:
+        return _TO_STEPS[advice.unit]
+    if advice.beta is None:
+        return "Leave --rule and --refreshes out to get the recommended beta."
+    lr = "..." if advice.lr is None else f"{advice.lr:g}"
+    start = f"BalancedAdamW(model.parameters(), lr={lr}"
+    if rule not in (RECOMMENDED, Refresh()):
+        return f"{start}, beta={format_beta(advice.beta)})"
+    by = "" if rule == RECOMMENDED else ', rule="paper"'
+    return f"{start}, horizon={max(round(advice.horizon), 1):_}{by})"
+
+
+def plain(value: float) -> str:
+    """A number as people read it.
+
+    >>> plain(12_000.0), plain(2.5)
+    ('12,000', '2.5')
+    """
+    return f"{value:,.6g}" if not float(value).is_integer() else f"{int(value):,}"
+
+
+def short_beta(beta: float) -> str:
+    """A beta with two digits of 1 - beta, which is what counts.
+
+    >>> short_beta(0.93994), short_beta(0.8), short_beta(0.99871)
+    ('0.94', '0.8', '0.9987')
+    """
+    if beta < 0.5:
+        return f"{beta:.2g}"
+    return f"{beta:.{1 - math.floor(math.log10(1 - beta))}f}".rstrip("0")
+
+
+def _useful(advice: Advice) -> str:
+    unit, plan, useful = advice.unit, plain(advice.plan), plain(_digits(advice.useful))
+    interval = f"90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))}"
+    if advice.turned:
+        return f"Useful for {useful} of {plan} {unit} ({interval})."
+    if any(one.useful.turned for one in advice.runs):
+        return f"Useful for {useful} of {plan} {unit} on average; not all runs turned ({interval})."
+    if not advice.finished:
+        start = f"After {plain(max(one.useful.seen for one in advice.runs))} of {plan} {unit}"
+        if advice.useful < advice.plan:
+            return f"{start}: a turn near {useful} is likely, not confirmed ({interval})."
+        return f"{start}: {_percent(advice.stays)} likely to stay useful to the end."
+    if advice.stays < 0.5:
+        turn = plain(_digits(advice.turn))
+        return f"A turn near {turn} is likely, not confirmed: count on {useful} {unit} ({interval})."
+    if advice.stays >= _SURE:
+        return f"Useful to the end: {useful} {unit}."
+    return f"No turn is confirmed: count on all {useful} {unit} ({interval})."
+
+
+def _beta(advice: Advice) -> str:
+    if advice.unit != "steps":
+        return f"No beta yet: the log counts {advice.unit}, not steps."
+    if advice.beta is None:
+        return f"No beta: the rule {advice.rule} has none for {plain(advice.horizon)} steps."
+    asked = advice.horizon != advice.useful
+    steps = f"{plain(_digits(advice.horizon))} steps" if asked else "the next run"
+    around = ""
+    if advice.beta_low is not None and advice.beta_high is not None:
+        low, high = short_beta(advice.beta_low), short_beta(advice.beta_high)
+        around = f"; {low} to {high} across the interval" if low != high else ""
+    by = "" if advice.rule == "recommended" else f", by the rule {advice.rule}"
+    return f"Beta {short_beta(advice.beta)} for {steps}{by}{around}."
+
+
+def _rows(advice: Advice) -> list[tuple[str, str]]:
+    rows = [row for log in advice.logs for row in _about_log(log)]
+    rows += [("curve", _curve(advice)), ("horizon", _horizon(advice)), ("paper", _paper(advice))]
+    if (used := advice.used) is not None:
+        memories = (plain(_digits(memory)) for memory in (used.memory1, used.memory2))
+        text = "beta1 {:g}, a memory of {} steps; beta2 {:g}, of {}"
+        rows.append(("used", text.format(used.beta1, next(memories), used.beta2, next(memories))))
+    return [*rows, *(("doubt", doubt) for doubt in advice.doubts)]
+
+
+def _about_log(log: Log) -> list[tuple[str, str]]:
+    others = [name for name in log.metrics if name != log.metric]
+    beside = f" (beside {', '.join(others[:4])}{', ...' if len(others) > 4 else ''})" if others else ""
+    over = f" over {log.step}" if log.step else ""
+    what = f"{log.path}: {log.format}, {log.metric}{over}{beside}"
+    return [("log", what), *(("note", warning) for warning in log.warnings)]
+
+
+def _curve(advice: Advice) -> str:
+    run = min(advice.runs, key=lambda run: run.useful.evaluations)
+    runs = f"{len(advice.runs)} runs, " if len(advice.runs) > 1 else ""
+    return (
+        f"{runs}{run.useful.evaluations} evaluations, {plain(_digits(run.spacing))} apart; best "
+        f"{advice.best_loss:.4g} at {plain(advice.best_step)}; noise {run.useful.noise:.2g}"
+    )
+
+
+def _horizon(advice: Advice) -> str:
+    plan = f"plan {plain(advice.plan)} ({advice.plan_from})"
+    if advice.turned:
+        return f"{plan}; the loss turned, and later evaluations confirm it"
+    interval = f"; 90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))}"
+    interval = interval if advice.low < advice.high else ""
+    likely = f"{_percent(advice.stays)} likely to be useful to the end"
+    turn = f"; if not, the turn is most likely near {plain(_digits(advice.turn))}" if advice.stays < _SURE else ""
+    return f"{plan}; no confirmed turn{interval}; {likely}{turn}"
+
+
+def _paper(advice: Advice) -> str:
+    paper = advice.paper
+    text = f"the paper's early stop: {plain(_digits(paper.stop))} (best {plain(_digits(paper.best))}, "
+    text += f"patience {plain(_digits(paper.patience))})"
+    if paper.better_later:
+        which = "" if len(advice.runs) == 1 else f" in {paper.better_later} of {len(advice.runs)} runs"
+        text += f"; a later evaluation was better{which}, so it stopped too early"
+    if advice.unit == "steps" and advice.rule != "paper":
+        beta = "none up to 1,000 steps" if advice.paper_beta is None else f"beta {short_beta(advice.paper_beta)}"
+        text += f". The paper's rule: {beta} (--rule paper)"
+    return text
+
+
+def _row(label: str, text: str) -> list[str]:
+    lines = _wrapped(text, _LABEL)
+    return [f"{label:<{_LABEL}}{lines[0]}", *(" " * _LABEL + line for line in lines[1:])]
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.wrap(printable(text), _WIDTH - indent, **options) or [""]  # type: ignore[arg-type]
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share)} %"
+
+
+def _digits(value: float) -> float:
+    """Three digits of a number."""
+    return float(f"{value:.3g}")

@@ -1,0 +1,116 @@
+"""What candidate rules lose in the sweeps of the evidence base, by source and by length. Pure Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oneclock.evidence.excess import curve
+from oneclock.evidence.model import deciding
+from oneclock.evidence.table import EvidenceSweep, sources, sweeps
+from oneclock.rule import RECOMMENDED, Fixed, PiecewisePower, Refresh, Rule
+
+CANDIDATES: Mapping[str, Rule] = {
+    "recommended": RECOMMENDED,
+    "0.9": Fixed(0.9),
+    "0.944": Fixed(0.94377),
+    "paper": Refresh(),
+    "former": PiecewisePower(6_000, 0.2),
+}
+"""Rules side by side; `former` was recommended before the square root."""
+
+LENGTHS = ((1, 500), (500, 2_000), (2_000, 8_000), (8_000, 32_000), (32_000, 128_000), (128_000, 10_000_000))
+"""Ranges of planned steps, the upper end left out."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one rule loses over a group of sweeps, in per cent above the best beta of each: mean, largest, CVaR 25 %.
+
+    `answered` counts the sweeps for whose length the rule has a beta; `at_least` those of them whose sweep does not
+    reach that beta, so that the loss is a lower bound. Figures are None where nothing is answered.
+    """
+
+    answered: int
+    at_least: int
+    mean: float | None
+    largest: float | None
+    cvar: float | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of sweeps and what every candidate loses in it; `chose` says whether any of it chose the rule."""
+
+    name: str
+    sweeps: int
+    tasks: int
+    chose: bool
+    losses: Mapping[str, Loss]
+
+
+def by_source(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
+    """One group per source, in the order of the table.
+
+    >>> next(group for group in by_source() if group.name == "marek-30m").sweeps
+    7
+    """
+    chosen = deciding(sweeps() if found is None else found)
+    names = list(dict.fromkeys(sweep.source for sweep in chosen))
+    return [group(name, [one for one in chosen if one.source == name], rules) for name in names]
+
+
+def by_steps(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
+    """One group per range of planned steps, and with each that of its sources that chose nothing."""
+    chosen = deciding(sweeps() if found is None else found)
+    groups = []
+    for low, high in LENGTHS:
+        own = [one for one in chosen if low <= one.steps < high]
+        tests = [one for one in own if not _chose(one)]
+        span = f"{low:,} to {high:,}" if high < LENGTHS[-1][1] else f"{low:,} and more"
+        if own:
+            groups.append(group(span, own, rules))
+        if tests and len(tests) < len(own):
+            groups.append(group(f"{span}, tests", tests, rules))
+    return groups
+
+
+def in_all(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
+    """All sweeps that took part in choosing the rule, and all that did not."""
+    chosen = deciding(sweeps() if found is None else found)
+    parts = {"all that chose": [s for s in chosen if _chose(s)], "all tests": [s for s in chosen if not _chose(s)]}
+    return [group(name, own, rules) for name, own in parts.items() if own]
+
+
+def group(name: str, own: Sequence[EvidenceSweep], rules: Mapping[str, Rule] = CANDIDATES) -> Group:
+    """A group of sweeps by its name."""
+    losses = {rule: _loss(own, made) for rule, made in rules.items()}
+    return Group(name, len(own), len({one.task for one in own}), any(map(_chose, own)), losses)
+
+
+def _chose(sweep: EvidenceSweep) -> bool:
+    source = sources().get(sweep.source)
+    return source is not None and source.chose
+
+
+def _loss(own: Sequence[EvidenceSweep], rule: Rule) -> Loss:
+    excess = []
+    for sweep in own:
+        measured = curve(sweep)
+        assert measured is not None  # see `deciding`
+        try:
+            excess.append(measured.at(rule(sweep.steps)))
+        except ValueError:  # the rule has no beta for so short a training
+            continue
+    values = sorted((one.percent for one in excess), reverse=True)
+    if not values:
+        return Loss(0, 0, None, None, None)
+    worst = values[: max(math.ceil(len(values) / 4), 1)]
+    return Loss(
+        len(values),
+        sum(one.at_least for one in excess),
+        math.fsum(values) / len(values),
+        values[0],
+        math.fsum(worst) / len(worst),
+    )

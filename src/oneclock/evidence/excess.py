@@ -1,0 +1,114 @@
+"""What a beta loses in a sweep: the excess loss over the best beta of that sweep, read off its curve. Pure Python."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from oneclock.evidence.table import Cell, EvidenceSweep
+
+
+class Point(NamedTuple):
+    """One beta of a sweep at its best learning rate: `x` is log(1 - beta), the loss, and its standard error."""
+
+    x: float
+    loss: float
+    se: float | None
+
+
+class Excess(NamedTuple):
+    """The excess loss in per cent of the best beta's loss; `at_least` where the beta lies outside what was swept.
+
+    `se` is the standard error of the difference between the beta's loss and the best one's, None where not known.
+    """
+
+    percent: float
+    at_least: bool
+    se: float | None
+
+
+@dataclass(frozen=True)
+class SweepCurve:
+    """The loss of a sweep over the beta that it varied, linear in log(1 - beta) between the points."""
+
+    points: tuple[Point, ...]
+
+    @property
+    def best(self) -> Point:
+        return min(self.points, key=lambda point: point.loss)
+
+    def at(self, beta: float) -> Excess:
+        """The excess loss of a beta; beyond the swept betas that of the last one, which is a lower bound."""
+        best, x = self.best, math.log(1 - beta)
+        loss, at_least, se = self._loss(x)
+        error = None if se is None or best.se is None else 100 * math.hypot(se, best.se) / best.loss
+        return Excess(100 * (loss / best.loss - 1), at_least, error)
+
+    def extended(self, x: float) -> tuple[float, float | None]:
+        """The excess loss at log(1 - beta) = `x` and its standard error, in per cent; beyond the swept betas on along
+        the last line.
+
+        A curve that bends upwards rises faster than that, so this is still a lower bound there. A last line that
+        falls outwards is not followed.
+        """
+        best, (loss, _, se) = self.best, self._loss(x)
+        for end, inner, outside in (
+            (self.points[0], self.points[1], x < self.points[0].x),
+            (self.points[-1], self.points[-2], x > self.points[-1].x),
+        ):
+            if outside:
+                slope = (end.loss - inner.loss) / abs(end.x - inner.x)
+                loss = end.loss + max(slope, 0.0) * abs(x - end.x)
+        return 100 * (loss / best.loss - 1), None if se is None else 100 * se / best.loss
+
+    def _loss(self, x: float) -> tuple[float, bool, float | None]:
+        places = [point.x for point in self.points]
+        if x <= places[0] or x >= places[-1]:
+            end = self.points[0] if x <= places[0] else self.points[-1]
+            return end.loss, abs(x - end.x) > EDGE, end.se
+        after = bisect.bisect_right(places, x)
+        one, two = self.points[after - 1], self.points[after]
+        share = (x - one.x) / (two.x - one.x)
+        se = None if one.se is None or two.se is None else math.hypot((1 - share) * one.se, share * two.se)
+        return one.loss + share * (two.loss - one.loss), False, se
+
+
+EDGE = 0.1
+"""A beta this close to the last swept one, in log(1 - beta), counts as swept: its memory differs by a tenth."""
+
+
+@functools.cache
+def curve(sweep: EvidenceSweep) -> SweepCurve | None:
+    """The curve of a sweep over its tied betas, its beta1 or its beta2; None where fewer than two have a loss."""
+    lowest: dict[float, Point] = {}
+    for cell in sweep.cells:
+        beta = varied_beta(sweep, cell)
+        if beta is None or cell.loss is None:
+            continue
+        point = Point(math.log(1 - beta), cell.loss, cell.se)
+        if beta not in lowest or point.loss < lowest[beta].loss:
+            lowest[beta] = point
+    return SweepCurve(tuple(sorted(lowest.values()))) if len(lowest) > 1 else None
+
+
+def varied_beta(sweep: EvidenceSweep, cell: Cell) -> float | None:
+    """The beta of a cell that the sweep varied; None for an untied baseline within a tied sweep."""
+    if sweep.varied == "tied":
+        return cell.beta1 if cell.tied else None
+    return cell.beta1 if sweep.varied == "beta1" else cell.beta2
+
+
+def baseline(sweep: EvidenceSweep, beta1: float, beta2: float) -> Excess | None:
+    """The excess loss of an untied pair over the best tied beta of a sweep, each at its best learning rate."""
+    found = [c for c in sweep.cells if (c.beta1, c.beta2) == (beta1, beta2) and c.loss is not None]
+    measured = curve(sweep)
+    if not found or measured is None or sweep.varied != "tied":
+        return None
+    cell = min(found, key=lambda c: c.loss or math.inf)
+    assert cell.loss is not None  # those without one are left out
+    best = measured.best
+    error = None if cell.se is None or best.se is None else 100 * math.hypot(cell.se, best.se) / best.loss
+    return Excess(100 * (cell.loss / best.loss - 1), False, error)

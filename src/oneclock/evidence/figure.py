@@ -1,0 +1,162 @@
+"""One picture of the evidence, as SVG: the best memory over the training length in every sweep, and the rules.
+
+Pure Python, so that `oneclock evidence --figure` needs no extra package.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from oneclock.evidence.excess import SweepCurve, curve
+from oneclock.evidence.model import MARGIN, deciding
+from oneclock.evidence.table import EvidenceSweep, sources
+from oneclock.rule import RECOMMENDED, Refresh, Rule
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 500, 64, 64, 40, 104
+STEPS, MEMORY = (2.0, 6.6), (0.0, 3.3)
+"""Powers of ten that the axes show."""
+
+COLOURS = {
+    "paper": "#D55E00",
+    "joint": "#0072B2",
+    "series": "#56B4E9",
+    "laptop": "#6B7280",
+    "fashion": "#9CA3AF",
+    "short": "#009E73",
+    "brief": "#5CC9A7",
+    "marek-30m": "#CC79A7",
+    "marek-gpt2": "#7B2D8E",
+    "marin": "#E69F00",
+}
+OWN = "#000000"
+"""The colour of a person's own sweeps."""
+
+
+class Best(NamedTuple):
+    """The best memory of a sweep, and the memories that are statistically tied with it or within 0.2 %."""
+
+    memory: float
+    low: float
+    high: float
+
+
+def best_memory(measured: SweepCurve) -> Best:
+    """The swept memory with the least loss; its interval holds what loses at most 0.2 % or two standard errors more."""
+    best = measured.best
+    noise = 0.0 if best.se is None else 100 * 2 * math.sqrt(2) * best.se / best.loss
+    limit, steps = max(MARGIN, noise), 400
+    first, last = measured.points[0].x, measured.points[-1].x
+    inside = [best.x]
+    for way in (-1, 1):
+        for place in range(1, steps):
+            x = best.x + way * place * (last - first) / steps
+            if not first <= x <= last or measured.extended(x)[0] > limit:
+                break
+            inside.append(x)
+    return Best(math.exp(-best.x), math.exp(-max(inside)), math.exp(-min(inside)))
+
+
+def drawn(found: Sequence[EvidenceSweep]) -> str:
+    """The picture as the text of an SVG file."""
+    chosen = sorted(deciding(found), key=lambda sweep: not _chose(sweep.source))
+    body = [*_axes(), *_rule(Refresh(), "#6B7280", "2 4"), *_rule(RECOMMENDED, "#000000", "")]
+    for sweep in chosen:
+        measured = curve(sweep)
+        assert measured is not None  # see `deciding`
+        body.append(_mark(sweep, best_memory(measured)))
+    body += _labels()
+    body += _legend(list(dict.fromkeys(sweep.source for sweep in chosen)))
+    title = "Best memory over training length: every known sweep, the recommended rule and the paper's rule"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        f'font-size="13" role="img"><title>{title}</title>'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n"
+    )
+
+
+def _chose(source: str) -> bool:
+    known = sources().get(source)
+    return known is not None and known.chose
+
+
+def _x(steps: float) -> float:
+    share = (math.log10(steps) - STEPS[0]) / (STEPS[1] - STEPS[0])
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def _y(memory: float) -> float:
+    share = (math.log10(memory) - MEMORY[0]) / (MEMORY[1] - MEMORY[0])
+    return HEIGHT - BOTTOM - min(max(share, -0.01), 1.01) * (HEIGHT - TOP - BOTTOM)
+
+
+def _text(x: float, y: float, words: str, anchor: str = "start", colour: str = "#374151", more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{more}>{escape(words)}</text>'
+
+
+def _axes() -> Iterator[str]:
+    for memory in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000):
+        y, end = _y(memory), WIDTH - RIGHT
+        yield f'<line x1="{LEFT}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}" stroke="#E5E7EB"/>'
+        yield _text(LEFT - 8, y + 4, f"{memory:,}", "end")
+        yield _text(end + 8, y + 4, f"{1 - 1 / memory:.4g}")
+    names = ("100", "1,000", "10,000", "100,000", "1 million")
+    for power, name in enumerate(names, start=2):
+        x, low = _x(10**power), HEIGHT - BOTTOM
+        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{low}" stroke="#F3F4F6"/>'
+        yield _text(x, low + 20, name, "middle")
+    yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 40, "training length, optimizer steps", "middle")
+    yield _text(8, 22, "best memory, steps")
+    yield _text(WIDTH - 8, 22, "beta", "end")
+
+
+def _rule(rule: Rule, colour: str, dashes: str) -> Iterator[str]:
+    points = []
+    for place in range(461):
+        steps = 10 ** (STEPS[0] + place / 100)
+        memory = 1 / rule.one_minus_beta(steps)
+        if 1 <= memory <= 10 ** MEMORY[1]:
+            points.append(f"{_x(steps):.1f},{_y(memory):.1f}")
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    yield f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-width="2.5"{dashed}/>'
+
+
+def _labels() -> Iterator[str]:
+    yield _text(_x(600), _y(14), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
+    yield _text(_x(10**5.45), _y(800), "the paper's rule, steps / 1,000", "end", "#4B5563")
+
+
+def _mark(sweep: EvidenceSweep, best: Best) -> str:
+    colour, test = COLOURS.get(sweep.source, OWN), not _chose(sweep.source)
+    jitter = (sum(map(ord, sweep.name)) % 9 - 4) * 1.6
+    x, y = _x(sweep.steps) + jitter, _y(best.memory)
+    wide, opacity = (2.2, 0.9) if test else (1.2, 0.45)
+    words = (
+        f"{sweep.source}, {sweep.name}, {sweep.steps:,} steps: best memory {best.memory:.3g} "
+        f"({best.low:.3g} to {best.high:.3g})"
+    )
+    line = (
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_y(best.low):.1f}" y2="{_y(best.high):.1f}" stroke="{colour}" '
+        f'stroke-width="{wide}" opacity="{opacity}"/>'
+    )
+    return f"<g><title>{escape(words)}</title>{line}{_symbol(x, y, colour, test)}</g>"
+
+
+def _symbol(x: float, y: float, colour: str, test: bool) -> str:
+    if test:
+        points = f"{x:.1f},{y - 6:.1f} {x + 6:.1f},{y:.1f} {x:.1f},{y + 6:.1f} {x - 6:.1f},{y:.1f}"
+        return f'<polygon points="{points}" fill="{colour}" stroke="#ffffff"/>'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.2" fill="{colour}" opacity="0.85"/>'
+
+
+def _legend(names: Sequence[str]) -> Iterator[str]:
+    across = (WIDTH - 32) / 6
+    for place, name in enumerate(names):
+        x, y = 24 + across * (place % 6), HEIGHT - 40 + 20 * (place // 6)
+        colour = COLOURS.get(name, OWN)
+        yield _symbol(x, y - 4, colour, not _chose(name))
+        yield _text(x + 10, y, name)
+    x, y = 24 + across * (len(names) % 6), HEIGHT - 40 + 20 * (len(names) // 6)
+    yield _text(x - 4, y, "Diamonds took no part in choosing the rule.")

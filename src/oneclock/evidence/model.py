@@ -1,0 +1,246 @@
+"""The decision: what a beta is expected to lose in a new task of a given length. Pure Python.
+
+Every sweep gives a curve of loss over memory. To use sweeps of other lengths too, memories are counted in units of the
+recommended one at the sweep's own length: `shift` is log2(memory / recommended memory). At a length T and a shift
+
+    sweep:   gap = its loss at that shift minus its loss at shift 0, in per cent of its best loss; se from its seeds
+    task:    the mean over its sweeps, weighed by k = exp(-(log10(T_sweep / T) / 0.5)^2 / 2)
+    all:     the mean over tasks, each weighed by its largest k / (se^2 + tau^2)
+
+tau is the spread between tasks (random effects, after DerSimonian and Laird): each task counts once, however many
+sweeps it has, and a noisy one counts less. The standard error of the mean follows from how the tasks spread.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from oneclock.evidence.excess import curve
+from oneclock.evidence.table import EvidenceSweep, sweeps
+from oneclock.rule import RECOMMENDED
+
+MARGIN = 0.2
+"""Per cent of the loss: betas that are expected to lose no more than this over the best are as good as it."""
+
+WIDTH = 0.5
+"""Decades of training length over which sweeps speak for one another."""
+
+UNKNOWN_SE = 0.1
+"""Per cent of the loss: taken as the standard error where a source states none."""
+
+SHIFTS = tuple(place / 8 for place in range(-32, 33))
+"""Memories that are tried: 1/16 to 16 times the recommended one."""
+
+
+def deciding(found: Sequence[EvidenceSweep]) -> list[EvidenceSweep]:
+    """The sweeps that say how long the first memory should be: Adam or AdamW, tied or over beta1, two betas or more."""
+    return [
+        sweep
+        for sweep in found
+        if sweep.varied in ("tied", "beta1") and sweep.optimizer in ("adam", "adamw") and curve(sweep) is not None
+    ]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected at one length, in per cent of the loss.
+
+    `gap` is what other shifts are expected to lose compared with the recommended memory, and `gap_se` the standard
+    error of that. `tasks` counts the tasks that speak, by weight.
+    """
+
+    steps: float
+    tasks: float
+    gap: tuple[float, ...]
+    gap_se: tuple[float, ...]
+
+    @property
+    def best(self) -> float:
+        """The shift with the least expected loss."""
+        return SHIFTS[min(range(len(SHIFTS)), key=self.gap.__getitem__)]
+
+    def against_best(self) -> tuple[float, float, float]:
+        """How much more the recommended beta loses than the best shift: expected, and its 95 % CI."""
+        place = SHIFTS.index(self.best)
+        half = t_quantile(self.tasks - 1) * self.gap_se[place]
+        return -self.gap[place], -self.gap[place] - half, -self.gap[place] + half
+
+    def within(self, margin: float = MARGIN) -> tuple[float, float]:
+        """The shifts around 0 that are expected to lose at most `margin` per cent more than the recommended beta."""
+        return _crossing(self.gap, margin, -1), _crossing(self.gap, margin, 1)
+
+
+def _crossing(gap: Sequence[float], margin: float, way: int) -> float:
+    """Where the gap first rises above the margin, going from shift 0 one way, between two shifts."""
+    place = SHIFTS.index(0.0)
+    while 0 <= place + way < len(SHIFTS) and gap[place + way] <= margin:
+        place += way
+    after = place + way
+    if not 0 <= after < len(SHIFTS):
+        return SHIFTS[place]
+    share = (margin - gap[place]) / (gap[after] - gap[place])
+    return SHIFTS[place] + share * (SHIFTS[after] - SHIFTS[place])
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """By shift, the gap of a sweep's loss to that at shift 0, and the variance of the gap."""
+
+    task: str
+    steps: int
+    gap: tuple[float, ...]
+    variance: tuple[float, ...]
+
+
+def measured(sweep: EvidenceSweep) -> _Measured:
+    """What one sweep says at every shift."""
+    found = curve(sweep)
+    assert found is not None  # see `deciding`
+    own = RECOMMENDED.one_minus_beta(sweep.steps)
+    losses = [found.extended(math.log(min(own * 2.0**-shift, 1.0))) for shift in SHIFTS]
+    centre = SHIFTS.index(0.0)
+    law, error = losses[centre]
+    return _Measured(
+        sweep.task,
+        sweep.steps,
+        tuple(loss - law for loss, _ in losses),
+        tuple((error or UNKNOWN_SE) ** 2 + (se or UNKNOWN_SE) ** 2 for _, se in losses),
+    )
+
+
+def expected(steps: float, found: Sequence[EvidenceSweep] | None = None) -> Expected:
+    """What the evidence (by default all of it) expects at a training length.
+
+    >>> low, high = expected(4_000).within()
+    >>> low < 0 < high
+    True
+    """
+    known = _known() if found is None else tuple(measured(sweep) for sweep in deciding(found))
+    if not known:
+        raise ValueError("no sweep varies beta1 or tied betas: give one with two betas or more")
+    tasks: dict[str, list[tuple[float, _Measured]]] = {}
+    for one in known:
+        distance = (math.log10(one.steps / steps) / WIDTH) ** 2 / 2
+        tasks.setdefault(one.task, []).append((distance, one))
+    nearest = min(distance for own in tasks.values() for distance, _ in own)
+    groups = [[(math.exp(nearest - distance), one) for distance, one in own] for own in tasks.values()]
+    weights = [max(weight for weight, _ in own) for own in groups]
+    pools = [pooled(weights, [_of_task(own, place) for own in groups]) for place in range(len(SHIFTS))]
+    return Expected(
+        steps=steps,
+        tasks=math.fsum(weights) ** 2 / math.fsum(weight * weight for weight in weights),
+        gap=tuple(gap for gap, _ in pools),
+        gap_se=tuple(se for _, se in pools),
+    )
+
+
+def _of_task(own: list[tuple[float, _Measured]], place: int) -> tuple[float, float]:
+    """The task's mean gap at one shift, and its variance."""
+    total = math.fsum(weight for weight, _ in own) or 1e-300
+    gap = math.fsum(weight * one.gap[place] for weight, one in own) / total
+    return gap, math.fsum(weight**2 * one.variance[place] for weight, one in own) / total**2 or UNKNOWN_SE**2
+
+
+def pooled(weights: Sequence[float], effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The random-effects mean over tasks, and its standard error from their spread."""
+    values = [value for value, _ in effects]
+    first = [weight / variance for weight, (_, variance) in zip(weights, effects, strict=True)]
+    total = math.fsum(first)
+    middle = math.fsum(a * value for a, value in zip(first, values, strict=True)) / total
+    spread = math.fsum(a * (value - middle) ** 2 for a, value in zip(first, values, strict=True))
+    by_chance = math.fsum(w - a * w / total for a, w in zip(first, weights, strict=True))
+    room = total - math.fsum(a * a for a in first) / total
+    tau2 = max((spread - by_chance) / room, 0.0) if room > 0 else 0.0
+    last = [weight / (variance + tau2) for weight, (_, variance) in zip(weights, effects, strict=True)]
+    total = math.fsum(last)
+    mean = math.fsum(b * value for b, value in zip(last, values, strict=True)) / total
+    error = math.sqrt(math.fsum((b * (value - mean)) ** 2 for b, value in zip(last, values, strict=True))) / total
+    return mean, error
+
+
+_QUANTILES = (
+    *((1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (7, 2.365), (10, 2.228), (15, 2.131)),
+    *((30, 2.042), (1e12, 1.960)),
+)
+
+
+def t_quantile(degrees: float) -> float:
+    """Half the width of a 95 % CI in standard errors, for so many degrees of freedom (at least one).
+
+    >>> round(t_quantile(4), 2), round(t_quantile(20), 2)
+    (2.78, 2.09)
+    """
+    degrees = max(degrees, 1.0)
+    for (below, one), (above, two) in itertools.pairwise(_QUANTILES):
+        if degrees <= above:
+            return one + (1 / below - 1 / degrees) / (1 / below - 1 / above) * (two - one)
+    return _QUANTILES[-1][1]
+
+
+@dataclass(frozen=True)
+class Range:
+    """What the evidence allows at one length: the betas that are expected to lose at most 0.2 % more than the
+    recommended one; how much more the recommended beta loses than the best (expected, 95 % CI); tasks that speak."""
+
+    low: float
+    high: float
+    loses: float
+    loses_low: float
+    loses_high: float
+    tasks: float
+
+
+def range_from(steps: float, low: float, high: float, numbers: Sequence[float]) -> Range:
+    """A range in betas from one in shifts."""
+    own = RECOMMENDED.one_minus_beta(steps)
+    return Range(*(max(1 - own * 2.0**-shift, 0.0) for shift in (low, high)), *numbers)
+
+
+def computed_range(steps: float, found: Sequence[EvidenceSweep]) -> Range:
+    """The range by given sweeps, computed now."""
+    outlook = expected(steps, found)
+    return range_from(steps, *outlook.within(), (*outlook.against_best(), outlook.tasks))
+
+
+RANGE_COLUMNS = ("log10_steps", "shift_low", "shift_high", "loses", "loses_low", "loses_high", "tasks")
+
+
+def range_rows() -> list[tuple[float, ...]]:
+    """The lines of `data/ranges.csv`: what all evidence allows from 1 to 10^9 steps, ten lengths per decade."""
+    rows = []
+    for place in range(91):
+        outlook = expected(10 ** (place / 10))
+        numbers = (*outlook.within(), *outlook.against_best(), outlook.tasks)
+        rows.append((place / 10, *(round(number, 4) + 0.0 for number in numbers)))
+    return rows
+
+
+@functools.cache
+def packaged_ranges() -> list[list[float]]:
+    """The rows of `data/ranges.csv`, as `range_rows` made them."""
+    text = resources.files("oneclock.evidence").joinpath("data", "ranges.csv").read_text(encoding="utf-8")
+    return [[float(value) for value in line.split(",")] for line in text.splitlines()[1:]]
+
+
+def known_range(steps: float) -> Range:
+    """The range by all evidence, from the packaged table; straight lines in log(steps) between its lengths.
+
+    >>> found = known_range(4_000)
+    >>> found.low < 0.9 < found.high
+    True
+    """
+    rows = packaged_ranges()
+    place = min(max(10 * math.log10(steps), 0.0), len(rows) - 1.000001)
+    one, two, share = rows[int(place)], rows[int(place) + 1], place - int(place)
+    low, high, *numbers = (a + share * (b - a) for a, b in zip(one[1:], two[1:], strict=True))
+    return range_from(steps, low, high, numbers)
+
+
+@functools.cache
+def _known() -> tuple[_Measured, ...]:
+    return tuple(measured(sweep) for sweep in deciding(sweeps()))

@@ -1,0 +1,150 @@
+"""The sweeps near a training length: what a rule and the default pairs lose there, and which learning rate to use.
+
+Pure Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oneclock.evidence.excess import Excess, baseline, curve
+from oneclock.evidence.model import deciding
+from oneclock.evidence.table import Cell, EvidenceSweep, sources, sweeps
+from oneclock.rule import RECOMMENDED, Rule
+
+PAIRS = ((0.9, 0.999), (0.9, 0.95))
+"""The default betas of torch, and those of most language models."""
+
+FACTOR = 3.0
+"""Sweeps of this factor fewer or more steps are near."""
+
+
+@dataclass(frozen=True)
+class NearRow:
+    """The sweeps of one source near a length: what a rule and the default pairs lose there, in % above the best beta.
+
+    `loses` is the mean over `sweeps` sweeps, each at the rule's beta for its own length; `largest` the largest of them.
+    `at_least` counts sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of
+    (0.9, 0.999) and (0.9, 0.95), None where they were not run; below zero they beat the best tied beta. `tied` says
+    whether the sweeps tied the betas; otherwise they varied beta1. `chose` says whether they helped to choose the rule.
+    """
+
+    source: str
+    sweeps: int
+    steps_low: int
+    steps_high: int
+    weights_low: int | None
+    weights_high: int | None
+    tied: bool
+    chose: bool
+    loses: float | None
+    largest: float | None
+    at_least: int
+    default_betas: float | None
+    language_betas: float | None
+
+
+def near(steps: float, rule: Rule = RECOMMENDED, found: Sequence[EvidenceSweep] | None = None) -> list[NearRow]:
+    """The sweeps within a factor of three of a length, one row per source, the largest models first.
+
+    >>> {row.source for row in near(4_700)} >= {"marek-gpt2", "marek-30m", "joint"}
+    True
+    """
+    chosen = [one for one in deciding(sweeps() if found is None else found) if _apart(one, steps) <= math.log(FACTOR)]
+    names = dict.fromkeys(one.source for one in chosen)
+    rows = [_row([one for one in chosen if one.source == name], rule) for name in names]
+    return sorted(rows, key=lambda row: -(row.weights_high or 0))
+
+
+def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
+    source = sources().get(own[0].source)
+    excess = [found for one in own if (found := _excess(one, rule)) is not None]
+    weights = [one.weights for one in own if one.weights is not None]
+    default, language = (
+        [found.percent for one in own if (found := baseline(one, *pair)) is not None] for pair in PAIRS
+    )
+    return NearRow(
+        source=own[0].source,
+        sweeps=len(own),
+        steps_low=min(one.steps for one in own),
+        steps_high=max(one.steps for one in own),
+        weights_low=min(weights, default=None),
+        weights_high=max(weights, default=None),
+        tied=all(one.varied == "tied" for one in own),
+        chose=source is not None and source.chose,
+        loses=_mean([one.percent for one in excess]),
+        largest=max((one.percent for one in excess), default=None),
+        at_least=sum(one.at_least for one in excess),
+        default_betas=_mean(default),
+        language_betas=_mean(language),
+    )
+
+
+def _excess(sweep: EvidenceSweep, rule: Rule) -> Excess | None:
+    measured = curve(sweep)
+    assert measured is not None  # see `deciding`
+    try:
+        return measured.at(rule(sweep.steps))
+    except ValueError:  # the rule has no beta for so short a training
+        return None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _apart(sweep: EvidenceSweep, steps: float) -> float:
+    return abs(math.log(sweep.steps / steps))
+
+
+@dataclass(frozen=True)
+class RateAdvice:
+    """By what factor the best learning rate changed from a default pair to the recommended beta, near a length.
+
+    `factor` is the median over `sweeps` sweeps, `low` and `high` the extremes. Rates were a factor of two apart.
+    """
+
+    beta1: float
+    beta2: float
+    factor: float
+    low: float
+    high: float
+    sweeps: int
+
+
+def rate_advice(steps: float, found: Sequence[EvidenceSweep] | None = None) -> list[RateAdvice]:
+    """One line per default pair, from tuned sweeps within a factor of three; empty where there are none.
+
+    >>> [(one.beta2, one.factor) for one in rate_advice(64_000)]
+    [(0.999, 0.5), (0.95, 1.0)]
+    """
+    advice = []
+    for beta1, beta2 in PAIRS:
+        factors = [
+            factor
+            for sweep in deciding(sweeps() if found is None else found)
+            if sweep.lr_tuned and sweep.varied == "tied" and _apart(sweep, steps) <= math.log(FACTOR)
+            if (factor := _factor(sweep, beta1, beta2)) is not None
+        ]
+        if factors:
+            middle = sorted(factors)[len(factors) // 2]
+            advice.append(RateAdvice(beta1, beta2, middle, min(factors), max(factors), len(factors)))
+    return advice
+
+
+def _factor(sweep: EvidenceSweep, beta1: float, beta2: float) -> float | None:
+    """The best learning rate at the swept tied beta nearest to the recommended one, over that of the pair."""
+    pair = _best([cell for cell in sweep.cells if (cell.beta1, cell.beta2) == (beta1, beta2)])
+    wanted = math.log(RECOMMENDED.one_minus_beta(sweep.steps))
+    tied = [cell for cell in sweep.cells if cell.tied and cell.loss is not None]
+    nearest = min((cell.beta1 for cell in tied), key=lambda beta: abs(math.log(1 - beta) - wanted), default=None)
+    ours = _best([cell for cell in tied if cell.beta1 == nearest])
+    if pair is None or ours is None or pair.lr is None or ours.lr is None:
+        return None
+    return ours.lr / pair.lr
+
+
+def _best(cells: Sequence[Cell]) -> Cell | None:
+    return min((cell for cell in cells if cell.loss is not None), key=lambda cell: cell.loss or 0.0, default=None)

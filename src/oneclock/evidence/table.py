@@ -1,0 +1,194 @@
+"""The evidence base: every known sweep over Adam's betas, as one long table. Pure Python.
+
+`data/sweeps.csv` has one line per cell, a cell being one (beta1, beta2, lr) of one sweep:
+
+    source, sweep         who measured it (see `data/sources.csv`), and the name of the sweep within that source
+    task                  model and data; sweeps of one task are not independent
+    weights               how many the model has
+    batch                 samples per optimizer step
+    tokens_per_batch      tokens per optimizer step, empty for images
+    steps                 planned optimizer steps
+    optimizer             adamw, adam, nadamw, cautious or mini
+    varied                what the sweep varied: tied (beta1 = beta2), beta1 or beta2 (the other held)
+    lr_tuned              yes: every beta has its best of several learning rates; no: one learning rate for all
+    beta1, beta2, lr      of this cell; lr is the learning rate or a factor on it, empty where one was used
+    seeds                 runs behind the loss
+    loss                  mean validation loss, seed effects removed; empty where a run diverged or it is off the scale
+    se                    standard error of that mean, empty where it is not known
+
+A table of one's own needs `steps`, `beta1` (or `beta`) and `loss`; every other column has a default.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+COLUMNS = (
+    *("source", "sweep", "task", "weights", "batch", "tokens_per_batch", "steps", "optimizer", "varied", "lr_tuned"),
+    *("beta1", "beta2", "lr", "seeds", "loss", "se"),
+)
+
+VARIED = ("tied", "beta1", "beta2")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who measured sweeps, where that is written, and how the numbers were obtained.
+
+    `chose` says whether its sweeps took part in choosing the recommended rule: a source that chose nothing is a test
+    of it.
+    """
+
+    name: str
+    title: str
+    reference: str
+    obtained: str
+    chose: bool
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (beta1, beta2, lr) of a sweep; `loss` is None where a run diverged or the value is off the scale."""
+
+    beta1: float
+    beta2: float
+    lr: float | None
+    seeds: int
+    loss: float | None
+    se: float | None
+
+    @property
+    def tied(self) -> bool:
+        return self.beta1 == self.beta2
+
+
+@dataclass(frozen=True)
+class EvidenceSweep:
+    """One sweep: a task at one length, and its cells."""
+
+    source: str
+    name: str
+    task: str
+    weights: int | None
+    batch: int | None
+    tokens_per_batch: int | None
+    steps: int
+    optimizer: str
+    varied: str
+    lr_tuned: bool
+    cells: tuple[Cell, ...]
+
+
+@functools.cache
+def sources() -> dict[str, Source]:
+    """All sources by name.
+
+    >>> sources()["paper"].chose, sources()["marek-gpt2"].chose
+    (True, False)
+    """
+    rows = csv.DictReader(_packaged("sources.csv").splitlines())
+    return {
+        row["source"]: Source(row["source"], row["title"], row["reference"], row["obtained"], row["chose"] == "yes")
+        for row in rows
+    }
+
+
+@functools.cache
+def sweeps() -> tuple[EvidenceSweep, ...]:
+    """Every sweep of the evidence base, in the order of the table.
+
+    >>> len({sweep.source for sweep in sweeps()}) == len(sources())
+    True
+    """
+    return tuple(grouped(csv.DictReader(_packaged("sweeps.csv").splitlines())))
+
+
+def read_sweeps(path: str | Path, source: str = "yours") -> tuple[EvidenceSweep, ...]:
+    """The sweeps of a table of one's own, a CSV file with the columns above.
+
+    Raises:
+        ValueError: The file has no header, lacks a needed column, or has a value that is no number.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        names = set(reader.fieldnames or ())
+        missing = [name for name in ("steps", "loss") if name not in names]
+        if not names & {"beta", "beta1"}:
+            missing.append("beta1")
+        if missing:
+            raise ValueError(f"{path} has no column {', '.join(missing)}; it needs steps, beta1 and loss")
+        try:
+            return tuple(grouped({"source": source, **{k: v or "" for k, v in row.items() if k}} for row in reader))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+def grouped(rows: Iterable[Mapping[str, str]]) -> list[EvidenceSweep]:
+    """Sweeps from lines of the table; lines of one sweep need not be neighbours."""
+    cells: dict[tuple[str, ...], list[Cell]] = {}
+    for row in rows:
+        key = tuple(row.get(name, "") for name in COLUMNS[:10])
+        cells.setdefault(key, []).append(_cell(row))
+    return [_sweep(key, found) for key, found in cells.items()]
+
+
+def _sweep(key: tuple[str, ...], cells: list[Cell]) -> EvidenceSweep:
+    source, name, task, weights, batch, tokens, steps, optimizer, varied, tuned = key
+    if varied not in (*VARIED, ""):
+        raise ValueError(f"varied must be one of {', '.join(VARIED)}, got {varied!r}")
+    length = _number(steps, "steps")
+    if length is None or not 0 < length < math.inf:
+        raise ValueError(f"steps must be a number above 0, got {steps!r}")
+    return EvidenceSweep(
+        source=source,
+        name=name or f"{source} {length:,.0f}",
+        task=task or name or source,
+        weights=_whole(weights, "weights"),
+        batch=_whole(batch, "batch"),
+        tokens_per_batch=_whole(tokens, "tokens_per_batch"),
+        steps=round(length),
+        optimizer=optimizer or "adamw",
+        varied=varied or ("tied" if all(cell.tied for cell in cells) else "beta1"),
+        lr_tuned=tuned == "yes" if tuned else len({cell.lr for cell in cells}) > 1,
+        cells=tuple(cells),
+    )
+
+
+def _cell(row: Mapping[str, str]) -> Cell:
+    beta1 = _number(row.get("beta1") or row.get("beta", ""), "beta1")
+    if beta1 is None or not 0 <= beta1 < 1:
+        raise ValueError(f"beta1 must be a number in [0, 1), got {row.get('beta1') or row.get('beta')!r}")
+    beta2 = _number(row.get("beta2", ""), "beta2")
+    if beta2 is not None and not 0 <= beta2 < 1:
+        raise ValueError(f"beta2 must be a number in [0, 1), got {row['beta2']!r}")
+    loss = _number(row.get("loss", ""), "loss")
+    return Cell(
+        beta1=beta1,
+        beta2=beta1 if beta2 is None else beta2,
+        lr=_number(row.get("lr", ""), "lr"),
+        seeds=_whole(row.get("seeds", ""), "seeds") or 1,
+        loss=loss if loss is not None and math.isfinite(loss) else None,
+        se=_number(row.get("se", ""), "se"),
+    )
+
+
+def _number(text: str, name: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {text!r}") from None
+
+
+def _whole(text: str, name: str) -> int | None:
+    number = _number(text, name)
+    return None if number is None else round(number)
+
+
+def _packaged(name: str) -> str:
+    return resources.files("oneclock.evidence").joinpath("data", name).read_text(encoding="utf-8")

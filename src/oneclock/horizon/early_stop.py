@@ -1,0 +1,156 @@
+"""The paper's early stop, and T_ES from it, exactly as the paper defines them. Pure Python.
+
+They serve the paper's tables. One noisy evaluation can end a run too early here; `oneclock.horizon.useful` says how
+long training really stayed useful.
+
+The paper does not say whether its early-stopping time is the step at which the patience ran out (`stop`) or the
+step of the best loss before that (`best`). Both are computed everywhere; `stop` is the default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal, get_args
+
+from oneclock.horizon.curve import Curve
+
+Convention = Literal["stop", "best"]
+CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+
+
+@dataclass(frozen=True)
+class EarlyStop:
+    """Where training would have stopped: `stop` and `best` in steps; `ran_out` if the patience did."""
+
+    stop: float
+    best: float
+    ran_out: bool
+
+    def at(self, convention: Convention) -> float:
+        """The early-stopping step under one of the two conventions."""
+        if convention not in CONVENTIONS:
+            raise ValueError(f"convention must be 'stop' or 'best', got {convention!r}")
+        return self.stop if convention == "stop" else self.best
+
+
+def early_stop(
+    curve: Curve, budget: float | None = None, patience: float | None = None, min_delta: float = 0.0
+) -> EarlyStop:
+    """Stop at the first evaluation `patience` steps after the best, or at the last evaluation.
+
+    `budget` is the planned length of training in steps (default: the last step), `patience` is in steps (default: a
+    tenth of the budget). An improvement is `loss < best - min_delta`.
+
+    Args:
+        curve: A validation curve.
+        budget: The planned length of training in steps (default: the last step).
+        patience: In steps (default: a tenth of the budget).
+        min_delta: By how much a loss must be lower to count.
+
+    Returns:
+        Where training would have stopped, its best step, and whether the patience ran out before the curve's end.
+
+    Raises:
+        ValueError: Where patience or min_delta make no sense.
+
+    >>> early_stop(Curve([100, 200, 300, 400], [2.0, 1.5, 1.7, 1.6]), budget=1000)
+    EarlyStop(stop=300, best=200, ran_out=True)
+    """
+    budget = curve.steps[-1] if budget is None else budget
+    patience = budget / 10 if patience is None else patience
+    if not (math.isfinite(patience) and patience > 0):
+        raise ValueError(f"patience must be a finite number of steps above 0, got {patience!r}; check the budget")
+    if not (math.isfinite(min_delta) and min_delta >= 0):
+        raise ValueError(f"min_delta must be a finite number of at least 0, got {min_delta!r}")
+    best_step, enough, last = None, math.inf, math.inf
+    for step, loss in zip(curve.steps, curve.losses, strict=True):
+        if -math.inf < loss < enough:
+            best_step, enough, last = step, loss - min_delta, step + patience
+        elif step >= last:
+            assert best_step is not None  # `last` is finite only once there is one
+            return EarlyStop(stop=step, best=best_step, ran_out=True)
+    assert best_step is not None  # a Curve has a finite loss
+    return EarlyStop(stop=curve.steps[-1], best=best_step, ran_out=False)
+
+
+def mean_best_loss(seeds: Sequence[Curve]) -> float:
+    """L(beta): the mean over seeds of each seed's smallest validation loss.
+
+    >>> mean_best_loss([Curve([1], [2.0]), Curve([1], [4.0])])
+    3.0
+    """
+    if not seeds:
+        raise ValueError("L(beta) needs at least one curve")
+    return math.fsum(curve.best_loss for curve in seeds) / len(seeds)
+
+
+def effective_horizon(
+    curves: Mapping[float, Sequence[Curve]],
+    budget: float,
+    convention: Convention = "stop",
+    patience: float | None = None,
+    min_delta: float = 0.0,
+) -> int | float:
+    """T_ES of one experiment from its curves, beta -> one curve per seed: in steps, to one significant digit.
+
+    It is the `mean_early_stop` rounded, and may exceed the budget.
+
+    Args:
+        curves: Validation curves by beta, one per seed.
+        budget: The planned length of training in steps.
+        convention: "stop", the early stop, or "best", the step of the best loss.
+        patience: As in `early_stop`.
+        min_delta: As in `early_stop`.
+
+    Returns:
+        Steps, to one significant digit.
+
+    Raises:
+        ValueError: Where there is no curve, or a value makes no sense.
+
+    >>> good, bad = Curve([500, 1000], [2.0, 1.0]), Curve([500, 1000], [4.0, 5.0])
+    >>> effective_horizon({0.9: [good], 0.99: [bad]}, budget=1000)
+    1000
+    """
+    return one_digit(mean_early_stop(curves, budget, convention, patience, min_delta))
+
+
+def mean_early_stop(
+    curves: Mapping[float, Sequence[Curve]],
+    budget: float,
+    convention: Convention = "stop",
+    patience: float | None = None,
+    min_delta: float = 0.0,
+) -> float:
+    """The early-stopping step, not rounded: the mean over seeds of the two betas with the lowest L, averaged.
+
+    With one beta, that one.
+
+    >>> mean_early_stop({0.9: [Curve([500, 1250], [2.0, 1.0])]}, budget=1250)
+    1250.0
+    """
+    if not curves:
+        raise ValueError("T_ES needs the curves of at least one beta")
+    best = sorted(curves, key=lambda beta: (mean_best_loss(curves[beta]), beta))[:2]
+    times = [
+        math.fsum(early_stop(curve, budget, patience, min_delta).at(convention) for curve in curves[beta])
+        / len(curves[beta])
+        for beta in best
+    ]
+    return math.fsum(times) / len(times)
+
+
+def one_digit(steps: float) -> int | float:
+    """`steps` rounded to one significant digit, halves up.
+
+    >>> one_digit(25_000), one_digit(19_500), one_digit(12_800)
+    (30000, 20000, 10000)
+    """
+    if not (math.isfinite(steps) and steps > 0):
+        raise ValueError(f"steps must be a finite number above 0, got {steps!r}")
+    exact = Decimal(repr(float(steps)))
+    rounded = float(exact.quantize(Decimal(1).scaleb(exact.adjusted()), rounding=ROUND_HALF_UP))
+    return int(rounded) if rounded.is_integer() else rounded

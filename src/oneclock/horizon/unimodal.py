@@ -1,0 +1,69 @@
+"""How well a curve fits "down to a turn, then up", for every place of the turn. Pure Python.
+
+The fit assumes no formula: before the turn it is the best decreasing sequence, after it the best increasing one
+(isotonic regression, by pooling neighbours). Where the misfit is much larger than the noise, the turn is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+_CHI2_MEDIAN = 0.455  # median of a squared standard normal value
+_OUTLIER = 4.0  # in noise standard deviations
+
+
+def misfits(losses: Sequence[float]) -> list[float]:
+    """For a turn before, between and after the losses: the squared misfit of the best fit with its turn there.
+
+    >>> misfits([3.0, 1.0, 2.0, 4.0])
+    [2.0, 0.0, 0.0, 0.5, 4.666666666666667]
+    """
+    before, after = [0.0, *_falling(losses)], [*_falling(losses[::-1])[::-1], 0.0]
+    return [falling + rising for falling, rising in zip(before, after, strict=True)]
+
+
+def noise_variance(losses: Sequence[float]) -> float:
+    """The variance of one loss around the trend, from how far each loss lies off the middle of its two neighbours.
+
+    A slope does not enter it. The median keeps spikes and the steep start out. One part in twenty of the curve's
+    spread counts as one more such distance, so that three evaluations cannot pass for exact.
+    """
+    threes = zip(losses, losses[1:], losses[2:], strict=False)
+    squares = [(here - (left + right) / 2) ** 2 * 2 / 3 for left, here, right in threes]
+    if not squares:
+        return 0.0
+    spread = 0.05 * (median(losses) - min(losses))
+    return (len(squares) * median(squares) / _CHI2_MEDIAN + spread**2) / (len(squares) + 1)
+
+
+def without_spikes(losses: Sequence[float], variance: float) -> list[float]:
+    """The losses, with each single outlier moved to the nearer one of its two neighbours.
+
+    >>> without_spikes([3.0, 2.9, 9.0, 2.8, 2.7], variance=0.01)
+    [3.0, 2.9, 2.9, 2.8, 2.7]
+    """
+    reach = _OUTLIER * variance**0.5
+    kept = list(losses)
+    for at in range(1, len(losses) - 1):
+        low, high = sorted((losses[at - 1], losses[at + 1]))
+        if losses[at] > high + reach:
+            kept[at] = high
+        elif losses[at] < low - reach:
+            kept[at] = low
+    return kept
+
+
+def _falling(losses: Sequence[float]) -> list[float]:
+    """For every beginning of the sequence: the squared misfit of its best non-increasing fit."""
+    blocks: list[tuple[float, int]] = []  # mean and size
+    total, totals = 0.0, []
+    for loss in losses:
+        mean, size = loss, 1
+        while blocks and blocks[-1][0] < mean:
+            other, count = blocks.pop()
+            total += (mean - other) ** 2 * size * count / (size + count)
+            mean, size = (mean * size + other * count) / (size + count), size + count
+        blocks.append((mean, size))
+        totals.append(total)
+    return totals

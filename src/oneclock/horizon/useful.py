@@ -1,0 +1,124 @@
+"""The useful horizon: where validation stopped improving, or will, with a 90 % interval. Pure Python.
+
+One function serves finished and unfinished runs. `turns` weighs every place where the curve may have turned or may yet
+turn. A turn counts where those weights rule out that the run still improves, at least three evaluations follow, and
+the rise since is larger than the noise. Otherwise the answer is the plan, or for a run under way the turn that is more
+likely than not. `docs/research/horizon.md` has the method and its tested coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from oneclock.horizon.curve import Curve
+from oneclock.horizon.turns import outside, turns
+
+LATER = 3
+"""A turn counts only where at least this many later evaluations confirm it."""
+
+_STILL = 0.05  # a turn counts only where the run still improves with less than this probability
+_CLEAR = 3.0  # standard errors: a turn counts only where the rise since is larger
+
+
+@dataclass(frozen=True)
+class UsefulHorizon:
+    """How long a run is useful, in the unit of its curve: `steps`, with the 90 % interval `low` to `high`.
+
+    `turned` says that a turn was seen and confirmed. Otherwise `steps` is the plan, unless the run is under way and a
+    turn is more likely than not. `stays` is the probability that the run stays useful to the end of its plan; `turn` is
+    where it most likely turns if it does not. `seen` is the last evaluation's step, `noise` the standard deviation of
+    one loss around the trend.
+    """
+
+    steps: float
+    low: float
+    high: float
+    turned: bool
+    stays: float
+    turn: float
+    plan: float
+    seen: float
+    evaluations: int
+    noise: float
+
+    @property
+    def finished(self) -> bool:
+        """Whether the curve reaches the end of the plan, to within one distance between evaluations."""
+        return _finished(self.plan, self.seen, self.evaluations)
+
+
+def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
+    """How long a run stays useful: to its turn where one is confirmed, else to the end of its plan.
+
+    Args:
+        curve: The validation curve, or what there is of it so far.
+        plan: The planned length of training (default: the last evaluation). A curve may go beyond it.
+
+    Returns:
+        The horizon with its interval, and how likely the run is to stay useful to the end of its plan.
+
+    Raises:
+        ValueError: Where the plan is not a finite number above 0, or the curve ends at step 0.
+
+    >>> steps = range(500, 20_500, 500)
+    >>> found = useful_horizon(Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps]))
+    >>> found.turned, round(found.steps, -3)
+    (True, 10000)
+    """
+    if plan is not None and not 0 < plan < math.inf:
+        raise ValueError(f"the plan must be a finite number of steps above 0, got {plan!r}")
+    seen = curve.steps[-1]
+    if not seen > 0:
+        raise ValueError("the curve ends at step 0: there is no horizon in it")
+    length = max(seen, plan or seen)
+    kept = [(step, loss) for step, loss in zip(curve.steps, curve.losses, strict=True) if math.isfinite(loss)]
+    steps, losses = [step for step, _ in kept], [loss for _, loss in kept]
+    found = turns(steps, losses, seen, length)
+    tails = outside(len(kept))
+    middle = max(found.quantile(0.5), steps[0])  # what came before the first evaluation is not known
+    lowest = curve.best_step
+    low, high = min(found.quantile(tails / 2), lowest), max(found.quantile(1 - tails / 2), lowest, middle)
+    enough = sum(step > max(middle, lowest) for step in steps) >= LATER
+    turned = enough and found.later < _STILL and _rise(kept, low, high, found.noise) > _CLEAR
+    turn = _readable(middle if turned else found.quantile((1 - found.none) / 2))
+    expected = turned or (found.none < 0.5 and not _finished(length, seen, len(curve.steps)))
+    if not turned:
+        low, high = min(found.quantile(tails), lowest), length
+    return UsefulHorizon(
+        steps=turn if expected else length,
+        low=min(_readable(low), lowest, turn if expected else length),
+        high=max(_readable(high), lowest, turn) if turned else length,
+        turned=turned,
+        stays=0.0 if turned else found.none,
+        turn=turn,
+        plan=length,
+        seen=seen,
+        evaluations=len(curve.steps),
+        noise=found.noise,
+    )
+
+
+def _finished(plan: float, seen: float, evaluations: int) -> bool:
+    return plan - seen < seen / evaluations
+
+
+def _rise(points: Sequence[tuple[float, float]], low: float, high: float, noise: float) -> float:
+    """By how many standard errors the losses after the interval of the turn lie above those in it."""
+    after = [loss for step, loss in points if step > high]
+    after = after if len(after) >= LATER else [loss for _, loss in points[-LATER:]]
+    inside = [loss for step, loss in points if low <= step <= high]
+    error = noise * math.sqrt(1 / len(after) + 1 / len(inside))
+    rise = fmean(after) - fmean(inside)
+    return rise / error if error > 0 else math.copysign(math.inf, rise)
+
+
+def _readable(value: float) -> float:
+    """Three digits: nothing finer is known."""
+    if not value > 0:
+        return 0
+    digits = 2 - math.floor(math.log10(value))
+    rounded = round(value, digits)
+    return int(rounded) if float(rounded).is_integer() else rounded

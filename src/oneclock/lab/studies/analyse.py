@@ -1,0 +1,179 @@
+"""Excess loss over the law, paired by seed: per condition, and over the tasks of one length by random effects.
+
+Every pair of betas is taken at its own best learning rate. In a condition the loss in percent of the law's mean is
+beta + seed + noise; the noise is pooled over all betas. Intervals are simultaneous over the candidates (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from oneclock.lab.studies.designs import law
+from oneclock.runs.folder import runs_of
+
+LEVEL = 0.95
+LAW, GROWING = "law", "growing"
+
+Losses = Mapping[str, Mapping[float, Mapping[int, float]]]
+"""Of one condition: betas -> learning rate -> seed -> loss."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """How much worse than the law one candidate is, in percent, with its interval; negative is better."""
+
+    condition: str
+    betas: str
+    lr: float
+    at_edge: bool
+    """Whether the best learning rate is the smallest or largest of those tried."""
+    seeds: int
+    percent: float
+    error: float
+    """Standard error, NaN where a condition has one seed."""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The random-effects mean over the tasks of one length."""
+
+    steps: int
+    betas: str
+    tasks: int
+    percent: float
+    low: float
+    high: float
+
+
+def read(study: Path) -> dict[str, tuple[int, Losses]]:
+    """Condition -> its steps and its losses; a diverged run has an infinite loss."""
+    found: dict[str, tuple[int, dict[str, dict[float, dict[int, float]]]]] = {}
+    for run in runs_of(study):
+        one, result = run.key, run.result
+        if result is None:
+            continue
+        name = one.experiment.removesuffix("-growing")
+        betas = GROWING if name != one.experiment else label(one.beta, one.budget)
+        by_rate = found.setdefault(name, (one.budget, {}))[1].setdefault(betas, {})
+        by_rate.setdefault(float(one.learning_rate or 0), {})[one.seed] = result.loss
+    return found  # type: ignore[return-value]
+
+
+def label(beta: float | tuple[float, float], steps: int) -> str:
+    """A name for a pair of betas that is the same at every length.
+
+    >>> label(0.90035, 4_000), label((0.90035, 0.999), 4_000), label(0.95, 4_000)
+    ('law', '(law, 0.999)', 'tied 0.95')
+    """
+    if isinstance(beta, float):
+        return LAW if beta == law(steps) else f"tied {beta:.3g}"
+    return f"({LAW if beta[0] == law(steps) else format(beta[0], '.3g')}, {beta[1]:g})"
+
+
+def best_rate(by_rate: Mapping[float, Mapping[int, float]]) -> tuple[float, bool]:
+    """The learning rate with the lowest mean loss, and whether it is at the edge of those tried."""
+    most = max(map(len, by_rate.values()))
+    means = {lr: sum(seeds.values()) / len(seeds) for lr, seeds in by_rate.items() if len(seeds) == most}
+    best = min(means, key=lambda lr: means[lr])
+    return best, len(by_rate) > 1 and best in (min(by_rate), max(by_rate))
+
+
+def excesses(condition: str, losses: Losses) -> list[Excess]:
+    """Every candidate of a condition against the law, each at its best learning rate."""
+    if LAW not in losses:
+        return []
+    rates = {betas: best_rate(by_rate) for betas, by_rate in losses.items()}
+    chosen = {betas: losses[betas][lr] for betas, (lr, _) in rates.items()}
+    seeds = sorted(set.intersection(*(set(one) for one in chosen.values())))
+    base = chosen[LAW]
+    mean = sum(base[seed] for seed in seeds) / len(seeds)
+    table = {betas: np.array([100 * one[seed] / mean for seed in seeds]) for betas, one in chosen.items()}
+    error, freedom = pooled_noise([row for row in table.values() if np.isfinite(row).all()])
+    error *= math.sqrt(2 / len(seeds))
+    width = error * _quantile(len(table) - 1, freedom)
+    found = []
+    for betas, row in table.items():
+        if betas != LAW:
+            percent = float((row - table[LAW]).mean())
+            interval = (percent - width, percent + width)
+            found.append(Excess(condition, betas, *rates[betas], len(seeds), percent, error, *interval))
+    return found
+
+
+def pooled_noise(rows: Sequence[np.ndarray]) -> tuple[float, int]:
+    """Standard deviation of what is neither beta nor seed, and its degrees of freedom; NaN with one seed."""
+    table = np.array(rows)
+    freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
+    if freedom == 0:
+        return math.nan, 0
+    left = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+    return float(np.sqrt((left**2).sum() / freedom)), freedom
+
+
+def random_effects(values: Sequence[float], errors: Sequence[float], candidates: int = 1) -> tuple[float, float, float]:
+    """Mean over tasks and its interval: DerSimonian and Laird, with the larger of its error and Hartung and Knapp's.
+
+    >>> [round(one, 2) for one in random_effects([1.0, 1.0, 1.0], [0.1, 0.1, 0.1])]
+    [1.0, 0.75, 1.25]
+    """
+    y, v = np.array(values), np.array(errors) ** 2
+    w = 1 / v
+    fixed = (w * y).sum() / w.sum()
+    spread = (w * (y - fixed) ** 2).sum() - (len(y) - 1)
+    tau2 = max(0.0, spread / (w.sum() - (w**2).sum() / w.sum())) if len(y) > 1 else 0.0
+    w = 1 / (v + tau2)
+    mean = float((w * y).sum() / w.sum())
+    plain = 1 / w.sum()
+    knapp = (w * (y - mean) ** 2).sum() / (len(y) - 1) / w.sum() if len(y) > 1 else 0.0
+    width = math.sqrt(max(plain, knapp)) * _quantile(candidates, len(y) - 1)
+    return mean, mean - width, mean + width
+
+
+def pooled(found: Iterable[tuple[int, Excess]]) -> list[Pooled]:
+    """Random effects over all conditions of one length that have a standard error, candidate by candidate."""
+    groups: dict[tuple[int, str], list[Excess]] = {}
+    for steps, one in found:
+        if math.isfinite(one.error) and math.isfinite(one.percent):
+            groups.setdefault((steps, one.betas), []).append(one)
+    results = []
+    for (steps, betas), group in sorted(groups.items()):
+        count = len({other for length, other in groups if length == steps})
+        if len(group) > 1:
+            numbers = random_effects([one.percent for one in group], [one.error for one in group], count)
+            results.append(Pooled(steps, betas, len(group), *numbers))
+    return results
+
+
+def report(study: Path) -> str:
+    """Both tables as text."""
+    found = [(steps, one) for name, (steps, all_of) in sorted(read(study).items()) for one in excesses(name, all_of)]
+    return "\n".join(
+        [
+            "Excess loss over the law, %, each at its own best learning rate (* at the edge of those tried)",
+            *(_line(one) for _, one in found),
+            "Random effects over tasks, %",
+            *(f"{one.steps:8,} {_numbers(one)} of {one.tasks} tasks" for one in pooled(found)),
+        ]
+    )
+
+
+def _line(one: Excess) -> str:
+    return f"{one.condition:32} {_numbers(one)} lr {one.lr:g}{'*' if one.at_edge else ''}"
+
+
+def _numbers(one: Excess | Pooled) -> str:
+    interval = f"({one.low:+.2f} to {one.high:+.2f})" if math.isfinite(one.low) else "(one seed)"
+    return f"{one.betas:14} {one.percent:+7.2f} {interval:20}"
+
+
+def _quantile(candidates: int, freedom: int) -> float:
+    """Student's t for one of several two-sided intervals that hold together."""
+    return float(stats.t.ppf(1 - (1 - LEVEL) / 2 / max(1, candidates), freedom)) if freedom else math.nan

@@ -1,0 +1,203 @@
+"""The studies as frozen values: what is trained, with which betas, learning rates and seeds.
+
+A condition is one experiment of the records: everything but beta, learning rate and seed is the same in all its runs.
+The pages in docs/research say what each study asks; they were committed before its first run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from oneclock.lab.studies.adapters import Start
+from oneclock.lab.studies.ensemble import Arm, Member, Schedule, Setting
+from oneclock.lab.studies.models import Gpt2, Llama, Mlp
+from oneclock.lab.studies.tasks import ImageTask, Task, TextTask
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One experiment: its setting and task, and the runs that are made of it."""
+
+    name: str
+    title: str
+    split: str
+    setting: Setting
+    task: Task
+    lr: float
+    """The learning rate that `rates` are factors on."""
+    rates: tuple[float, ...]
+    arms: tuple[Arm, ...]
+    seeds: tuple[int, ...] = (1,)
+    weight_decay: float = 0.1
+
+    def members(self) -> Iterator[tuple[float, Member]]:
+        """Every run of the condition: its rate factor, and what trains."""
+        for seed, rate, arm in product(self.seeds, self.rates, self.arms):
+            yield rate, Member(self.task, arm, self.lr * rate, seed, self.weight_decay)
+
+
+def law(steps: int) -> float:
+    """The beta of the law for a training of `steps`, to five digits.
+
+    >>> law(4_000), law(64_000)
+    (0.90035, 0.97308)
+    """
+    return round(math.sqrt(steps) / (math.sqrt(steps) + 7), 5)
+
+
+def tied(beta: float) -> Arm:
+    """Both betas the same."""
+    return Arm(beta, beta)
+
+
+GROWING = Arm(growing=True)
+
+
+def baselines(steps: int) -> tuple[Arm, ...]:
+    """Pairs that separate the length of the first memory from tying, and the two usual defaults."""
+    beta = law(steps)
+    return (*(Arm(beta, second) for second in (0.98, 0.99, 0.999)), Arm(0.9, 0.95), Arm(0.9, 0.999))
+
+
+SHARES = (0.05, 0.2, 0.5, 1.0)
+SHORT_TEXT = 64_000
+"""Characters of the short text of `overfit`."""
+
+_SPLITS = {"digits": "development", "bible": "development", "mnist-sample": "heldout", "python-library": "heldout"}
+
+
+def overfit() -> list[Condition]:
+    """Small models that overfit, or do not: 64 evaluations each, half of the sources held out."""
+    found = []
+    schedules: tuple[Schedule, ...] = ("constant", "cosine")
+    for source, pixels in (("digits", 64), ("mnist-sample", 196)):
+        for share, noise, decay, schedule, steps in product(
+            SHARES, (0.0, 0.2), (0.0, 1.0), schedules, (384, 1_600, 6_400)
+        ):
+            name = f"overfit-{source}-{share:g}-noise-{noise:g}-decay-{decay:g}-{schedule}-{steps}"
+            setting = Setting(Mlp(pixels), steps, 32, 64, schedule)
+            images = ImageTask(source, share, noise)
+            found.append(_overfit(name, source, setting, images, 1e-3, (0.3, 1.0), decay))
+    for source in ("bible", "python-library"):
+        for share, decay, schedule, steps in product(SHARES, (0.0, 1.0), schedules, (384, 1_600, 4_800)):
+            name = f"overfit-{source}-{share:g}-decay-{decay:g}-{schedule}-{steps}"
+            setting = Setting(Llama(), steps, 4, 64, schedule)
+            text = TextTask(source, characters=round(share * SHORT_TEXT), validation_windows=256)
+            found.append(_overfit(name, source, setting, text, 2e-3, (1.0,), decay))
+    return found
+
+
+def _overfit(
+    name: str, source: str, setting: Setting, task: Task, lr: float, rates: tuple[float, ...], decay: float
+) -> Condition:
+    arms = (tied(law(setting.steps)), Arm(0.9, 0.999))
+    title = f"{type(setting.model).__name__} on {source}, {setting.steps:,} steps"
+    return Condition(name, title, _SPLITS[source], setting, task, lr, rates, arms, (1,), decay)
+
+
+GRID = (0.9, 0.94377, 0.96838, 0.98222, 0.99, 0.99438)
+"""Six tied betas of the paper's grid."""
+
+LLAMA, GPT2 = Llama(), Gpt2()
+_TEXT_OF = {"llama": "bible", "gpt2": "python-library"}
+_NAMES = {"llama": "Llama on the King James Bible", "gpt2": "GPT-2 on Python's library"}
+_LR = {"llama": 4e-3, "gpt2": 6e-3}
+"""Best learning rates of a pilot with seed 0 at 2,000 steps."""
+
+
+def finetune() -> list[Condition]:
+    """Pretrain on one text, fine-tune on the other, in full or with LoRA."""
+    found = []
+    for family, steps, rank in product(("llama", "gpt2"), (300, 1_000, 3_000), (None, 4)):
+        model, before, after = (LLAMA, "bible", "python-library") if family == "llama" else (GPT2, *_TEXTS[::-1])
+        kind = "full" if rank is None else "lora"
+        start = Start(before, 8_000, _LR[family], rank)
+        setting = Setting(model, steps, 4, 4, start=start)
+        arms = (tied(law(steps)), Arm(0.9, 0.999), Arm(0.9, 0.95), Arm(law(steps), 0.999), tied(0.95), GROWING)
+        found.append(
+            Condition(
+                f"finetune-{family}-{kind}-{steps}",
+                f"{family} from {before} to {after}, {kind}, {steps:,} steps",
+                "development",
+                setting,
+                TextTask(after),
+                _FINETUNE_LR[kind],
+                (0.25, 0.5, 1.0, 2.0),
+                arms,
+                (1, 2, 3, 4, 5, 6) if steps < 3_000 else (1, 2, 3),
+                0.01,
+            )
+        )
+    return found
+
+
+_TEXTS = ("bible", "python-library")
+_FINETUNE_LR = {"full": 4e-3, "lora": 1.6e-2}
+
+
+def batch() -> list[Condition]:
+    """128 to 32,768 tokens per batch at 4,000 steps; the larger the batch, the fewer runs."""
+    steps = 4_000
+    wide = (*map(tied, (0.8, law(steps), 0.95, 0.98)), GROWING, *baselines(steps))
+    some = (*map(tied, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+    few = (tied(law(steps)), tied(0.95), Arm(0.9, 0.999))
+    plan: list[tuple[str, int, float, tuple[float, ...], tuple[Arm, ...], tuple[int, ...]]] = [
+        ("llama", 4, 4e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
+        ("gpt2", 4, 6e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
+        ("llama", 16, 6e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
+        ("llama", 64, 8e-3, (0.5, 1.0), some, (1,)),
+        ("llama", 256, 8e-3, (0.5, 1.0), few, (1,)),
+        ("llama", 1024, 8e-3, (1.0,), few, (1,)),
+    ]
+    found = []
+    for family, rows, lr, rates, arms, seeds in plan:
+        model = Llama(layers=1) if family == "llama" else Gpt2(layers=1)
+        name, title = f"batch-{family}-{rows * 32}-{steps}", f"{_NAMES[family]}, batches of {rows * 32:,} tokens"
+        task = TextTask(_TEXT_OF[family])
+        setting = Setting(model, steps, rows, 4)
+        found.append(Condition(name, title, "development", setting, task, lr, rates, arms, seeds))
+    return found
+
+
+def size() -> list[Condition]:
+    """Widths 24 to 192 at 4,000 steps; the wider the model, the fewer runs."""
+    steps = 4_000
+    wide = (*map(tied, (0.8, law(steps), 0.95, 0.98)), GROWING, *baselines(steps))
+    some = (*map(tied, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+    plan: list[tuple[int, float, tuple[float, ...], tuple[Arm, ...], tuple[int, ...]]] = [
+        (24, 4e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
+        (48, 4e-3, (0.5, 1.0, 2.0), wide, (1,)),
+        (96, 3e-3, (0.5, 1.0), some, (1,)),
+        (192, 2e-3, (0.5, 1.0), some, (1,)),
+    ]
+    found = []
+    for width, lr, rates, arms, seeds in plan:
+        setting = Setting(Llama(width=width, feed_forward=8 * round(width / 3)), steps, 4, 4)
+        name, title = f"size-llama-{width}-{steps}", f"{_NAMES['llama']}, width {width}"
+        found.append(Condition(name, title, "development", setting, TextTask("bible"), lr, rates, arms, seeds))
+    return found
+
+
+def long(lengths: tuple[int, ...] = (16_000, 64_000)) -> list[Condition]:
+    """16,000 to 256,000 steps of 4 x 32 tokens on two texts; 256,000 follow when 64,000 say what is dropped."""
+    found = []
+    for steps, family in product(lengths, ("llama", "gpt2")):
+        lr = _LR[family] * {16_000: 1.0, 64_000: 0.75, 256_000: 0.5}[steps]
+        name, title = f"long-{family}-{steps}", f"{_NAMES[family]}, {steps:,} steps"
+        arms = (*map(tied, (*GRID, law(steps))), GROWING, *baselines(steps))
+        setting = Setting(LLAMA if family == "llama" else GPT2, steps, 4, 16)
+        task = TextTask(_TEXT_OF[family])
+        found.append(Condition(name, title, "development", setting, task, lr, (0.5, 1.0), arms, (1, 2)))
+    return found
+
+
+STUDIES: dict[str, Callable[[], list[Condition]]] = {
+    "overfit": overfit,
+    "finetune": finetune,
+    "batch": batch,
+    "size": size,
+    "long": long,
+}

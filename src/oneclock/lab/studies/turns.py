@@ -1,0 +1,75 @@
+"""Which curves of the overfit study turn, and where: the facts its page states, from the records."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from oneclock.lab.studies.designs import SHORT_TEXT
+from oneclock.runs.folder import runs_of
+from oneclock.runs.key import RunKey
+
+WINDOW = 8
+"""Evaluations of one mean."""
+TURNED, FLAT = 1.05, 1.01
+"""A curve turns where a later mean is 5 % above the lowest; it does not where none is 1 % above it."""
+
+
+def turn(losses: Sequence[float]) -> tuple[str, float]:
+    """`turn`, `none` or `unclear`, and where the lowest mean is centred, as a share of the plan.
+
+    >>> turn([3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7])
+    ('turn', 0.40625)
+    >>> turn([1 / step for step in range(1, 33)])[0]
+    'none'
+    """
+    means = np.convolve(np.asarray(losses, dtype=float), np.ones(WINDOW) / WINDOW, "valid")
+    lowest = int(means.argmin())
+    rise = means[lowest:].max() / means[lowest]
+    kind = "turn" if rise >= TURNED else "none" if rise <= FLAT else "unclear"
+    return kind, (lowest + (WINDOW + 1) / 2) / len(losses)
+
+
+FACTORS: dict[str, Callable[[RunKey], str]] = {
+    "split": lambda key: key.split,
+    "source": lambda key: str(key.spec["data"]["source"]),
+    "share": lambda key: f"{_share(key):.0%} of the data",
+    "schedule": lambda key: str(key.spec["schedule"]["kind"]),
+    "decay": lambda key: f"weight decay {key.spec['optimizer']['weight_decay']:g}",
+    "plan": lambda key: f"{key.budget:,} steps",
+}
+"""What the runs of the study differ in."""
+
+
+def counts(study: Path, factor: str = "split") -> Counter[tuple[str, str]]:
+    """How many runs turn between 10 and 90 % of the plan, turn outside, do not turn, or are unclear; by one factor."""
+    found: Counter[tuple[str, str]] = Counter()
+    for run in runs_of(study):
+        losses = [point.val_loss for point in run.points() if point.val_loss is not None]
+        if not losses or not all(map(math.isfinite, losses)):
+            kind, place = "diverged", 0.0
+        else:
+            kind, place = turn(losses)
+        inside = kind != "turn" or 0.1 <= place <= 0.9
+        found[FACTORS[factor](run.key), kind if inside else "turn outside"] += 1
+    return found
+
+
+def report(study: Path) -> str:
+    """The counts as text, by every factor."""
+    kinds = ("turn", "turn outside", "unclear", "none", "diverged")
+    lines = [f"{'':20}" + "".join(f"{kind:>14}" for kind in kinds)]
+    for factor in FACTORS:
+        found = counts(study, factor)
+        levels = dict.fromkeys(level for level, _ in found)
+        lines += [f"{level:20}" + "".join(f"{found[level, kind]:14}" for kind in kinds) for level in levels]
+    return "\n".join(lines)
+
+
+def _share(key: RunKey) -> float:
+    data = key.spec["data"]
+    return float(data["share"] if "share" in data else data["characters"] / SHORT_TEXT)

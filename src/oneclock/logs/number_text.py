@@ -1,0 +1,73 @@
+"""Numbers as logs write them. Steps may be written as 12000, 12,000, 12.000 or 12 000."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_GROUPED = re.compile(r"[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
+_SPACES = re.compile(r"(?<=\d)[ '\u00a0\u202f\u2019](?=\d{3})")
+
+
+def number(value: object) -> float | None:
+    """A logged value as a float, or None where it is not a number.
+
+    >>> number("1.5"), number(True), number("fast"), number(10**400)
+    (1.5, None, None, inf)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return None
+
+
+class UnclearStep(ValueError):
+    """A step that may mean two numbers."""
+
+
+class StepText:
+    """Reads the steps of one log, cell by cell.
+
+    A point or a comma before three digits may separate thousands or decimals. Earlier steps decide: after `900`, the
+    step `1.000` is one thousand; after `0.000` it is one. Otherwise the log's other numbers decide: `decimal` is their
+    decimal mark, so the other mark separates thousands. Where neither helps, `UnclearStep` asks for plain numbers.
+
+    >>> steps = StepText("log.csv")
+    >>> [steps.number(cell) for cell in ("500", "1.000", "1.500", "12.000")]
+    [500.0, 1000.0, 1500.0, 12000.0]
+    >>> StepText("log.csv").number("12.000")
+    Traceback (most recent call last):
+    oneclock.logs.number_text.UnclearStep: log.csv has the step '12.000': is it 12000 or 12? Write it without separators
+    """
+
+    def __init__(self, where: object, decimal: str | None = None) -> None:
+        self._where, self._decimal = where, decimal
+        self._steps_have: str | None = None  # "whole" numbers or "decimals", as far as they were clear
+
+    def number(self, cell: str) -> float | None:
+        """The step in a cell, None where it is not a number."""
+        text = cell.strip()
+        if text.isdecimal():
+            self._steps_have = self._steps_have or "whole"
+            return number(text)
+        text = _SPACES.sub("", text)
+        grouped = _GROUPED.fullmatch(text)
+        if grouped is None or (self._steps_have == "decimals" and text.count(grouped[1]) == 1):
+            return self._plain(text)
+        mark = grouped[1]
+        if text.count(mark) > 1 or self._steps_have == "whole" or self._decimal not in (None, mark):
+            return float(text.replace(mark, ""))
+        thousands, whole = text.replace(mark, ""), text.split(mark)[0]
+        raise UnclearStep(
+            f"{self._where} has the step {text!r}: is it {thousands} or {whole}? Write it without separators"
+        )
+
+    def _plain(self, text: str) -> float | None:
+        value = number(text.replace(",", ".") if self._decimal == "," else text)
+        if value is not None and re.search(r"[.,]\d", text):
+            self._steps_have = self._steps_have or "decimals"
+        return value

@@ -1,0 +1,64 @@
+"""The beta of each parameter group: how it is given, and the check that both of a group's betas are still equal.
+
+Torch reads `group["betas"]`, a pair. Here both numbers of a pair are always equal. A group uses the optimizer's beta
+unless it was given its own, as `beta` or as `horizon`; such a group has `own_beta` set to True.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneclock.rule import checked_beta, resolve_beta
+
+__all__ = ["beta_settings", "check_tied", "move_shared_beta", "resolve_beta", "shared_beta"]
+
+HORIZON_KEYS = ("horizon", "rule", "refreshes")
+
+
+def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[str, Any]:
+    """A copy of a parameter group in which `betas` replaces its own `beta` or `horizon`, if it has one.
+
+    >>> beta_settings({"params": [], "beta": 0.5}, default=(0.9, 0.9))
+    {'params': [], 'betas': (0.5, 0.5), 'own_beta': True}
+    """
+    group = dict(group)
+    given = {name: group.pop(name) for name in ("beta", *HORIZON_KEYS) if name in group}
+    if "betas" in group:
+        first, second = group["betas"]
+        if given or first != second:
+            raise ValueError(f"a parameter group has one beta: give 'beta' or 'horizon', not betas={group['betas']}")
+        given = {"beta": first} if (first, second) != default else {}
+    own = any(value is not None for value in given.values())
+    if own:
+        beta = resolve_beta(**given)
+        group["betas"] = (beta, beta)
+    group["own_beta"] = bool(group.get("own_beta", own))
+    return group
+
+
+def check_tied(groups: list[dict[str, Any]]) -> None:
+    """Raise RuntimeError unless both betas of each group are equal, and all groups without an own beta share one."""
+    pairs = [tuple(group["betas"]) for group in groups]
+    if any(first != second for first, second in pairs):
+        raise RuntimeError(
+            f"beta1 and beta2 differ: {pairs}. Something changed them: OneCycleLR and CyclicLR do, unless given "
+            "cycle_momentum=False. To change the memory, set optimizer.beta"
+        )
+    if len({tuple(group["betas"]) for group in groups if not group.get("own_beta")}) > 1:
+        raise RuntimeError(
+            f"parameter groups have different betas: {pairs}. Set optimizer.beta for all of them, or give a group its "
+            "own: {'params': .., 'beta': ..}"
+        )
+
+
+def shared_beta(groups: list[dict[str, Any]], default: tuple[float, float]) -> float:
+    """The beta of the groups that have none of their own."""
+    return next((group["betas"] for group in groups if not group.get("own_beta")), default)[0]
+
+
+def move_shared_beta(groups: list[dict[str, Any]], value: float) -> None:
+    """Set the beta of the groups that have none of their own."""
+    value = checked_beta(value)
+    for group in groups:
+        if not group.get("own_beta"):
+            group["betas"] = (value, value)

@@ -1,0 +1,64 @@
+"""What loading a checkpoint changes: full state becomes compact state or the other way round, and betas are merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oneclock.optim.betas import shared_beta
+from oneclock.optim.compact import RATIO, SCALE, pack, unpack
+
+
+def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> list[str]:
+    """Make the betas of loaded groups tied, in place. Return one warning for each kind of change.
+
+    A tied pair of the checkpoint stays. An untied pair is replaced by the group's former one. A group whose beta
+    differs from that of the other groups counts as one with its own beta.
+    """
+    untied = sorted({tuple(group["betas"]) for group in loaded if group["betas"][0] != group["betas"][1]})
+    changed = []
+    for old, new in zip(before, loaded, strict=True):
+        new["own_beta"] = new.get("own_beta", old.get("own_beta", False))
+        if tuple(new["betas"]) in untied:
+            new["betas"] = old["betas"]
+        elif new["betas"][0] != old["betas"][0]:
+            changed.append((new["betas"][0], old["betas"][0]))
+    shared = shared_beta(loaded, loaded[0]["betas"])
+    for group in loaded:
+        group["own_beta"] = group["own_beta"] or group["betas"][0] != shared
+    messages = []
+    if untied:
+        messages.append(
+            f"the checkpoint's betas {untied} are not tied; keeping beta = {shared:g}. "
+            "Its averages carry over and adapt within a few memories"
+        )
+    if changed:
+        new_beta, old_beta = changed[0]
+        messages.append(
+            f"the checkpoint's beta {new_beta:g} replaces {old_beta:g}; set optimizer.beta after loading to change it"
+        )
+    return messages
+
+
+def pack_group(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> None:
+    """Make the saved state of a group compact, with its own dtypes: torch's loading casts them to the parameter's."""
+    if group["amsgrad"]:
+        raise ValueError("the checkpoint was made with amsgrad=True, which compact state does not have")
+    group.update(foreach=None, capturable=False)
+    for p in (p for p in group["params"] if saved.get(p)):
+        own = saved[p]
+        if RATIO not in own:
+            saved[p] = pack(p, own, group["betas"], group["eps"])
+        else:
+            own["step"] = own["step"].cpu().to(torch.int64)
+            own.update({RATIO: own[RATIO].to(torch.int8), SCALE: own[SCALE].to(torch.bfloat16)})
+
+
+def unpack_group(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> bool:
+    """Make the saved state of a group torch's own. Return whether it was compact."""
+    compact = [p for p in group["params"] if RATIO in saved.get(p, {})]
+    for p in compact:
+        saved[p] = unpack(p, saved[p], group["betas"], group["eps"])
+    return bool(compact)

@@ -1,6 +1,0 @@
-"""The published figures of the paper, and the comparison with them."""
-
-from oneclock.paper.check import PaperCheck, check
-from oneclock.paper.curves import read_curves
-
-__all__ = ["PaperCheck", "check", "read_curves"]

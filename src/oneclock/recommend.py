@@ -1,0 +1,161 @@
+"""The answer to "I train for N steps; which beta?". Pure Python: neither torch, numpy nor pandas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oneclock.evidence.model import Range, computed_range, known_range
+from oneclock.evidence.near import NearRow, RateAdvice, near, rate_advice
+from oneclock.evidence.table import EvidenceSweep, sweeps
+from oneclock.evidence.untied import TwoBetas, two_betas
+from oneclock.rule import CALIBRATED, RECOMMENDED, REFRESHES, Refresh, Rule, int_if_whole, positive, resolve_rule
+
+MEASURED = (150, 2_431_000)
+"""The shortest and the longest training, in steps, of all known sweeps over beta1 or tied betas."""
+
+FEW_TASKS = 3
+"""With fewer tasks near a length than this, the range there says little."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The beta for a training of `steps` steps by `rule`, and what the evidence says of it.
+
+    Attributes:
+        steps: The training length in optimizer steps.
+        rule: "recommended", "paper" or the name of another rule.
+        beta: What an optimizer takes as beta1 and beta2.
+        memory_horizon: 1 / (1 - beta), in steps.
+        refresh_count: How often the memory is renewed during the training.
+        paper_beta: The beta of the paper's rule; None up to 1,000 steps, where that rule has none.
+        beta_low, beta_high: The betas that the evidence allows: they are expected to lose at most 0.2 % of the loss
+            more than the recommended beta.
+        extrapolated: No known sweep was that short or that long.
+        tasks: How many tasks have sweeps near this length, counted by weight.
+        loses: How much more the recommended beta is expected to lose than the best one at this length, in per cent,
+            and its 95 % CI (`loses_low`, `loses_high`).
+        notes: Sentences of caution.
+    """
+
+    steps: float
+    rule: str
+    beta: float
+    memory_horizon: float
+    refresh_count: float
+    paper_beta: float | None
+    beta_low: float
+    beta_high: float
+    extrapolated: bool
+    tasks: float
+    loses: float
+    loses_low: float
+    loses_high: float
+    notes: tuple[str, ...] = ()
+
+
+def recommend(
+    steps: float, rule: Rule | str | None = None, *, evidence: Sequence[EvidenceSweep] = ()
+) -> Recommendation:
+    """The beta for a training that is useful for `steps` optimizer steps.
+
+    Args:
+        steps: The useful training time in optimizer steps, any number above 0.
+        rule: "recommended" (the default), "paper", another rule as one types it (`sqrt:7`, `refresh:500`,
+            `fixed:0.95`), or a rule value.
+        evidence: Sweeps of your own, as `oneclock.evidence.table.read_sweeps` reads them. They change the range and
+            what is expected; the rule stays.
+
+    Returns:
+        The answer; its `beta` is what an optimizer takes.
+
+    Raises:
+        ValueError: Where `steps` is no finite number above 0, or the rule has no beta for it.
+
+    >>> answer = recommend(4_000)
+    >>> round(answer.beta, 3), round(answer.memory_horizon, 1), answer.paper_beta
+    (0.9, 10.0, 0.75)
+    """
+    steps, chosen = int_if_whole(positive(steps, "steps")), resolve_rule(rule)
+    beta = chosen(steps)
+    one_minus_beta = chosen.one_minus_beta(steps)
+    found = computed_range(steps, (*sweeps(), *evidence)) if evidence else known_range(steps)
+    low, high = MEASURED
+    return Recommendation(
+        steps=steps,
+        rule="recommended" if chosen == RECOMMENDED else "paper" if chosen == Refresh() else chosen.name,
+        beta=beta,
+        memory_horizon=1 / one_minus_beta,
+        refresh_count=one_minus_beta * steps,
+        paper_beta=Refresh()(steps) if steps > REFRESHES else None,
+        beta_low=found.low,
+        beta_high=found.high,
+        extrapolated=not low <= steps <= high,
+        tasks=found.tasks,
+        loses=found.loses,
+        loses_low=found.loses_low,
+        loses_high=found.loses_high,
+        notes=tuple(_notes(steps, beta, chosen, found)),
+    )
+
+
+def _notes(steps: float, beta: float, rule: Rule, found: Range) -> list[str]:
+    notes = []
+    low, high = MEASURED
+    if not low <= steps <= high:
+        notes.append(f"extrapolated: known sweeps cover {low:,} to {high:,} steps")
+    elif found.tasks < FEW_TASKS:
+        notes.append("few sweeps are this long: the range says little")
+    if rule == RECOMMENDED:
+        return notes
+    if not found.low <= beta <= found.high:
+        notes.append(
+            f"this beta lies outside the range that the evidence allows, {format_beta(found.low)} to "
+            f"{format_beta(found.high)}; the recommended beta is {format_beta(RECOMMENDED(steps))}"
+        )
+    if isinstance(rule, Refresh):
+        low, high = CALIBRATED
+        if not low <= steps <= high:
+            side = f"below {low:,}" if steps < low else f"above {high:,}"
+            notes.append(f"{steps:,} steps is {side}: the paper's evidence covers {low:,} to {high:,} steps")
+    return notes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What stands behind an answer: sweeps near its length, learning rates, and an answer with two betas."""
+
+    near: tuple[NearRow, ...]
+    learning_rate: tuple[RateAdvice, ...]
+    two_betas: TwoBetas
+
+
+def evidence_for(
+    steps: float,
+    rule: Rule | str | None = None,
+    *,
+    tokens_per_batch: float | None = None,
+    evidence: Sequence[EvidenceSweep] = (),
+) -> Evidence:
+    """The evidence behind `recommend(steps, rule)`.
+
+    >>> evidence_for(4_700).near[0].source
+    'marin'
+    """
+    found = (*sweeps(), *evidence)
+    return Evidence(
+        near=tuple(near(steps, resolve_rule(rule), found)),
+        learning_rate=tuple(rate_advice(steps, found)),
+        two_betas=two_betas(steps, tokens_per_batch, found),
+    )
+
+
+def format_beta(beta: float, digits: int = 4) -> str:
+    """A beta with so many digits of 1 - beta, so that a long memory is never printed as 1.
+
+    >>> format_beta(0.95), format_beta(1 - 1 / 6), format_beta(1 - 1e-7), format_beta(0.9528, 2)
+    ('0.95', '0.8333', '0.9999999', '0.953')
+    """
+    places = digits if beta < 0.9 else digits - 1 - math.floor(math.log10(1 - beta))
+    return f"{beta:.{places}f}".rstrip("0").rstrip(".") or "0"

@@ -1,0 +1,347 @@
+"""Which beta is best: the one verdict on a sweep, from runs of several betas, seeds and learning rates.
+
+The losses are paired by seed (`oneclock.runs.paired`). Each beta counts at its own best learning rate. Of the betas
+within one standard error of the lowest loss, the best is where a parabola in log10(1 - beta) through the neighbourhood
+is lowest: in `benchmarks/adaptive_vs_paper.py` this loses less than the plain minimum where seeds are noisy, and no
+more where they are not. A diverged run makes its beta worse than any finite loss. A run without a result (it failed, or
+still runs) tells nothing about its beta, and the verdict then claims less. The paper's oracle, the smallest mean of
+all, is in `oneclock.runs.losses`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from oneclock.runs.key import Beta
+from oneclock.runs.noise import Cell
+from oneclock.runs.paired import LEVEL, CellRun, Difference, Interval, PairedSweep
+from oneclock.runs.planned import in_words
+from oneclock.runs.record import RunRecord
+from oneclock.runs.sweeps import Sweep
+
+__all__ = ["Baseline", "Best", "Difference", "Interval", "LEVEL", "at_best_lrs", "best_beta", "best_of"]
+
+NEAR = 5
+"""Betas that share one parabola: the best and two to each side."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An untied pair of betas at its own best learning rate, and how far its loss lies above the best tied beta's."""
+
+    betas: tuple[float, float]
+    lr: float | None
+    difference: Difference
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is significantly better than the best tied beta."""
+        return self.difference.value < 0 and bool(self.difference.significant)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best tied beta of a sweep; `beta` is None where the runs allow no answer. `note` says why, or what to know.
+
+    `interval` is the 95 % CI of the best beta. It spans `tied_with` (the betas that are statistically tied with it) and
+    `not_measured` (betas in it or next to it without a result). It is None where the spread between seeds is unknown.
+    `lr` is the learning rate that the best beta was best at; None where one was used. `at_edge` names what was swept
+    too little, `beta` or `lr`: the best lies at the edge of the sweep, and may lie beyond it. `seeds_repeat` says
+    that every seed gave the same losses.
+    """
+
+    beta: float | None
+    interval: Interval | None
+    tied_with: tuple[float, ...]
+    note: str
+    lr: float | None = None
+    at_edge: tuple[str, ...] = ()
+    not_measured: tuple[float, ...] = ()
+    seeds_repeat: bool = False
+    baselines: tuple[Baseline, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """One line for people, in two or three digits.
+
+        >>> Best(0.68377, Interval(0.43766, 0.82217), (), "0.44 and 0.82 are statistically tied with it").summary
+        'best beta 0.68 (95 % CI 0.44 to 0.82; 0.44 and 0.82 are statistically tied with it)'
+        """
+        if self.beta is None:
+            return f"no best beta: {self.note}"
+        lr = "" if self.lr is None else f" at lr {self.lr:g}"
+        interval = "" if self.interval is None else f"{ci_words(self.interval)}; "
+        return f"best beta {short_beta(self.beta)}{lr} ({interval}{self.note})"
+
+
+def best_beta(runs: Iterable[tuple[float, int, float]]) -> Best:
+    """The best of the betas that were run, from (beta, seed, loss) at one learning rate.
+
+    >>> runs = [(0.9, 1, 2.00), (0.9, 2, 2.20), (0.99, 1, 2.10), (0.99, 2, 2.33), (0.5, 1, 2.05)]
+    >>> best_beta(runs).beta, best_beta(runs).tied_with
+    (0.9, (0.5, 0.99))
+    """
+    return judge(PairedSweep((beta, None, seed, loss) for beta, seed, loss in runs))
+
+
+def best_lrs(runs: Iterable[RunRecord]) -> dict[Beta, float | None]:
+    """The learning rate at which each beta has its lowest loss, paired by seed: what it is compared at.
+
+    >>> from oneclock.runs.key import RunKey
+    >>> def run(beta, lr, loss): return RunRecord(RunKey("a", beta, 1, 9, lr), "finished", 9, loss)
+    >>> best_lrs([run(0.9, 1.0, 2.0), run(0.9, 0.5, 1.8), run(0.99, 1.0, 1.9), run(0.99, 0.5, 2.1)])
+    {0.9: 0.5, 0.99: 1.0}
+    """
+    known = list(runs)
+    only = {run.beta: run.lr for run in known}
+    if all(run.lr == only[run.beta] for run in known):  # one each: nothing to compare
+        return only
+    return only | PairedSweep(map(cell_run, known)).best_lrs()
+
+
+def at_best_lrs(sweep: Sweep) -> Sweep:
+    """The sweep with each beta, and each baseline, at its own best learning rate; itself where it has one."""
+    runs = [*sweep.tied, *sweep.untied]
+    if len({run.lr for run in runs}) < 2:
+        return sweep
+    lrs = best_lrs(runs)
+    kept = [run for run in runs if run.lr == lrs[run.beta]]
+    tied = tuple(run for run in kept if run.key.is_tied)
+    return replace(sweep, tied=tied, untied=tuple(run for run in kept if not run.key.is_tied))
+
+
+def cell_run(run: RunRecord) -> CellRun:
+    """A run as what is fitted: (beta or pair, learning rate, seed, loss). The loss is NaN where it has no result."""
+    return run.beta, run.lr, run.seed, run.loss
+
+
+def cell_runs(sweep: Sweep) -> list[CellRun]:
+    """Every run of a sweep, tied and untied, with and without a result."""
+    return [cell_run(run) for run in (*sweep.tied, *sweep.untied, *sweep.without_result)]
+
+
+def best_of_sweep(sweep: Sweep) -> Best:
+    """The best tied beta of one experiment.
+
+    >>> from oneclock.runs.table import read
+    >>> table = {"experiment": "aaa", "budget": [9] * 3, "beta": [0.5, 0.9, 0.99], "min_val_loss": [3, 1, 2]}
+    >>> best_of_sweep(read(table).sweeps[0]).beta
+    0.9
+    """
+    return with_missing(judge(PairedSweep(cell_runs(sweep))), sweep.without_result)
+
+
+def best_of(runs: Iterable[RunRecord]) -> Best:
+    """The verdict on a sweep: the best tied beta at its best learning rate, its 95 % CI, and baselines beside it.
+
+    >>> from oneclock.runs.key import RunKey
+    >>> def run(beta, lr, loss): return RunRecord(RunKey("a", beta, 1, 9, lr), "finished", 9, loss)
+    >>> best = best_of([run(0.9, 1.0, 2.0), run(0.9, 0.5, 1.8), run(0.99, 1.0, 1.9), run(0.99, 0.5, 2.1)])
+    >>> best.beta, best.lr
+    (0.9, 0.5)
+    """
+    known = list(runs)
+    return with_missing(judge(PairedSweep(map(cell_run, known))), known)
+
+
+def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
+    """The verdict with a word on planned runs that are not there: with them another beta may be the best one."""
+    missing = [run.key for run in runs if run.status in ("waiting", "damaged")]
+    return replace(best, note="; ".join(filter(None, (best.note, in_words(missing))))) if missing else best
+
+
+def judge(sweep: PairedSweep) -> Best:
+    """`best_of` for a sweep that was fitted already."""
+    lrs = sweep.best_lrs()
+    tied = [(beta, rate) for beta, rate in lrs.items() if not isinstance(beta, tuple)]
+    finite = [cell for cell in tied if cell in sweep.cells]
+    if why := _why_none(sweep, tied, finite):
+        return Best(None, None, (), why, seeds_repeat=sweep.seeds_repeat)
+    best = _choose(sweep, finite)
+    others = [cell for cell in finite if cell != best]
+    compared = dict(zip(others, sweep.compare([({cell: 1.0}, {best: 1.0}) for cell in others], finite), strict=True))
+    tied_with = tuple(
+        _tied(cell) for cell, one in compared.items() if one.interval is not None and one.interval.lower <= 0
+    )
+    beta, swept = _tied(best), sorted(map(_tied, tied))
+    interval, unknown = None, _without_result(sweep, tied)
+    if sweep.has_noise:
+        interval = _widened(Interval(min(beta, *tied_with, beta), max(beta, *tied_with, beta)), swept, unknown)
+    between = _widened(Interval(beta, beta), swept, unknown) if interval is None else interval
+    not_measured = tuple(one for one in unknown if one in between)
+    lr, edges = _edges(best, swept, {r for b, r in sweep.losses if not isinstance(b, tuple)})
+    notes = [*edges.values(), _missing(not_measured), _seeds(sweep, tied_with, bool(not_measured))]
+    return Best(
+        beta=beta,
+        interval=interval,
+        tied_with=tied_with,
+        note="; ".join(filter(None, notes)),
+        lr=lr,
+        at_edge=tuple(edges),
+        not_measured=not_measured,
+        seeds_repeat=sweep.seeds_repeat,
+        baselines=_baselines(sweep, lrs, best),
+    )
+
+
+def _tied(cell: Cell) -> float:
+    beta = cell[0]
+    assert not isinstance(beta, tuple)
+    return beta
+
+
+def _why_none(sweep: PairedSweep, tied: Sequence[Cell], finite: Sequence[Cell]) -> str:
+    if not finite:
+        return "no beta ended with a finite loss" if tied else "no run with one beta has left a loss"
+    if len(finite) == 1:
+        return "only one beta has a loss: there is nothing to compare it with"
+    losses = [sweep.losses[cell] for cell in finite]
+    if max(losses) - min(losses) <= 1e-12 * max(map(abs, losses)):
+        return "all betas end at the same loss"
+    return ""
+
+
+def _choose(sweep: PairedSweep, cells: Sequence[Cell]) -> Cell:
+    """The lowest point of the parabola among the betas within one standard error of the lowest loss."""
+    lowest = min(cells, key=lambda cell: (sweep.losses[cell], cell[0]))
+    first = max(min(cells.index(lowest) - NEAR // 2, len(cells) - NEAR), 0)
+    window = cells[first : first + NEAR]
+    if not sweep.has_noise or len(window) < 4:
+        return lowest
+    u = np.log10([1 - _tied(cell) for cell in window])
+    levels = np.array([sweep.losses[cell] for cell in window])
+    levels = np.log(levels) if sweep.is_log else levels
+    curve = np.polyfit(u, levels, 2, w=np.sqrt([sweep.seeds_at(cell) for cell in window]))
+    if curve[0] <= 0:
+        return lowest
+    above = dict(zip(window, (levels - levels.min()).tolist(), strict=True))
+    within = [cell for cell in window if above[cell] <= sweep.standard_error(cell, lowest)]
+    height = dict(zip(window, np.polyval(curve, u).tolist(), strict=True))
+    return min(within, key=lambda cell: (height[cell], cell[0]))
+
+
+def _without_result(sweep: PairedSweep, tied: Sequence[Cell]) -> list[float]:
+    """Tied betas of which no run has a result."""
+    measured = {beta for beta, _ in tied}
+    return sorted({beta for beta, _ in sweep.unknown if not isinstance(beta, tuple)} - measured)
+
+
+def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[float]) -> Interval:
+    """The interval, extended to the betas next to it that have no result."""
+    order = sorted({*measured, *unknown})
+    low, high = order.index(interval.lower), order.index(interval.upper)
+    while low > 0 and order[low - 1] in unknown:
+        low -= 1
+    while high < len(order) - 1 and order[high + 1] in unknown:
+        high += 1
+    return Interval(order[low], order[high], interval.level)
+
+
+def _edges(best: Cell, swept: Sequence[float], rates: set[float | None]) -> tuple[float | None, dict[str, str]]:
+    """The learning rate of the best beta where several were swept, and words for each axis that it lies at the edge of.
+
+    Below a beta of 0 there is nothing to sweep.
+    """
+    beta, edges = _tied(best), {}
+    if beta == swept[-1] or (beta == swept[0] and beta > 0):
+        which = "largest" if beta == swept[-1] else "smallest"
+        edges["beta"] = f"at the edge of the sweep: {short_beta(beta)} is the {which} beta swept"
+    if len(rates) < 2:
+        return None, edges
+    rate, known = best[1], sorted(one for one in rates if one is not None)
+    if rate is not None and rate in (known[0], known[-1]):
+        which = "largest" if rate == known[-1] else "smallest"
+        edges["lr"] = f"at the edge of the sweep: {rate:g} is the {which} learning rate swept"
+    return rate, edges
+
+
+def _missing(betas: Sequence[float]) -> str:
+    if not betas:
+        return ""
+    return f"no result yet at {listed(betas)}, where the best may lie"
+
+
+def _seeds(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
+    """What the spread between seeds allows to say."""
+    if sweep.seeds_repeat:
+        return "all seeds gave the same losses, so there is no interval: does the training use its seed?"
+    if not sweep.has_noise:
+        if sweep.noise[0].freedom:
+            return "seeds differ by the same factor at every beta, so there is no interval"
+        return "one seed: no interval"
+    if not tied_with:
+        return f"statistically different from every other beta{' with a result' if missing else ''}"
+    if len(tied_with) > 4:
+        return f"{len(tied_with)} other betas are statistically tied with it"
+    return f"{listed(tied_with)} {'is' if len(tied_with) == 1 else 'are'} statistically tied with it"
+
+
+def _baselines(sweep: PairedSweep, lrs: dict[Beta, float | None], best: Cell) -> tuple[Baseline, ...]:
+    """The untied pairs with a finite loss, compared with the best tied beta; CIs hold for all of them together."""
+    pairs = [(beta, rate) for beta, rate in lrs.items() if isinstance(beta, tuple) and (beta, rate) in sweep.cells]
+    found = sweep.compare([({pair: 1.0}, {best: 1.0}) for pair in pairs])
+    return tuple(Baseline(beta, rate, one) for (beta, rate), one in zip(pairs, found, strict=True))
+
+
+def next_step(best: Best) -> str:
+    """What to do with a verdict: the line to paste, or what to run first.
+
+    >>> next_step(Best(0.9, Interval(0.9, 0.9), (), ""))
+    'BalancedAdamW(model.parameters(), lr=..., beta=0.9)'
+    """
+    if best.beta is None:
+        return "sweep more betas, or more seeds, with --extend."
+    if best.seeds_repeat:
+        return "make the training use its seed, and sweep again."
+    if better := [one for one in best.baselines if one.is_better]:
+        one = min(better, key=lambda one: one.difference.value)
+        lr = "..." if one.lr is None else f"{one.lr:g}"
+        line = f"AdamW(model.parameters(), lr={lr}, betas=({one.betas[0]:g}, {one.betas[1]:g}))"
+        return f"{line} is significantly better than every tied beta of this sweep."
+    if best.not_measured:
+        return f"get results at beta {listed(best.not_measured)} (oneclock retry, or wait), before you rely on it."
+    if best.at_edge:
+        edges = " ".join("--betas .." if axis == "beta" else "--rates .." for axis in best.at_edge)
+        return f"sweep beyond the edge with --extend {edges}, before you rely on it."
+    return _line(best)
+
+
+def _line(best: Best) -> str:
+    """The line to paste, with a word on a baseline that has the lower loss."""
+    lower = [one for one in best.baselines if one.difference.value < 0]
+    lr = "..." if best.lr is None else f"{best.lr:g}"
+    line = f"BalancedAdamW(model.parameters(), lr={lr}, beta={best.beta:g})"
+    if not lower:
+        return line
+    one = min(lower, key=lambda one: one.difference.value)
+    name = f"({one.betas[0]:g}, {one.betas[1]:g})"
+    if one.difference.interval is None:
+        return (
+            f"sweep more seeds with --extend: {name} has a lower loss than every tied beta, and one seed cannot tell."
+        )
+    return f"{line}. {name} has a lower loss, but is statistically tied."
+
+
+def listed(betas: Sequence[float]) -> str:
+    """`0.44, 0.68 and 0.82`."""
+    shown = [short_beta(beta) for beta in betas]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def ci_words(interval: Interval) -> str:
+    """`95 % CI 0.44 to 0.82`, of betas."""
+    return f"{100 * interval.level:g} % CI {short_beta(interval.lower)} to {short_beta(interval.upper)}"
+
+
+def short_beta(beta: float) -> str:
+    """A beta for people: two digits of 1 - beta, and no fewer than two of beta.
+
+    >>> [short_beta(beta) for beta in (0.68377, 0.9, 0.94377, 0.99822, 0.0)]
+    ['0.68', '0.9', '0.944', '0.9982', '0']
+    """
+    digits = max(2, 1 + math.ceil(-math.log10(1 - beta) - 1e-9)) if beta < 1 else 2
+    return f"{beta:.{digits}f}".rstrip("0").rstrip(".")

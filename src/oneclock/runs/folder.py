@@ -1,0 +1,255 @@
+"""The folder of a run: what trains writes it, what analyses reads it. Standard library only.
+
+    STUDY/runs/EXPERIMENT/beta-0.94377-seed-1/
+      run.json      the key, its spec and hash, the environment; written first
+      curve.jsonl   one JSON object per evaluation: step, val_loss, train_loss (null where not finite); appended
+      result.json   status, best loss and step, steps, seconds, reason, the curve's length and checksum; written once
+      checkpoint/   only while unfinished; belongs to whatever trains
+
+A run is finished when `result.json` is there, and only then. Every file is plain JSON, in UTF-8, and is compared with
+what proves it whole whenever it is read (`oneclock.runs.files`). Nothing here is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from oneclock.guards import LARGEST_CURVE
+from oneclock.horizon import Curve
+from oneclock.runs.evaluations import Evaluations, Point, whole_step
+from oneclock.runs.files import Damaged, sweep_asides, unsealed, write_aside, write_json
+from oneclock.runs.key import RunKey, differences
+from oneclock.runs.lock import check_held
+from oneclock.runs.record import ENDS, End, RunRecord
+from oneclock.runs.run_files import Files, Folder, places
+
+_RESULT = ("status", "best_loss", "best_step", "steps", "seconds", "reason")
+"""What result.json says of a run, besides the proof of its curve."""
+
+
+class RunFolder:
+    """The folder of a run: open it with `start` to write, with `read` to read.
+
+    >>> import tempfile
+    >>> key = RunKey("digits", beta=0.9, seed=1, budget=200)
+    >>> run = RunFolder.start(Path(tempfile.mkdtemp()) / "runs" / key.folder, key)
+    >>> run.log(100, val_loss=2.0); run.log(200, val_loss=1.5)
+    >>> run.finish("finished", seconds=3.0).best_step
+    200
+    """
+
+    def __init__(
+        self, path: str | Path, key: RunKey, environment: Mapping[str, Any], files: Files | None = None
+    ) -> None:
+        self._place, self.key, self.environment = path, key, environment
+        self._files = files or Folder(path)
+        self._process = os.getpid()
+
+    @cached_property
+    def path(self) -> Path:
+        """Its folder, as a `Path` made on demand: that takes time when there are ten thousand runs."""
+        return Path(self._place)
+
+    @classmethod
+    def start(cls, path: Path, key: RunKey, environment: Mapping[str, Any] | None = None) -> RunFolder:
+        """Open the folder to write: a new one, or one of the same run to continue."""
+        path = Path(path)
+        if (path / "run.json").exists():
+            run = cls.read(path)
+            if run.key.hash != key.hash:
+                changed = ", ".join(differences(run.key.content, key.content))
+                raise ValueError(
+                    f"{path} holds a different run ({changed}); choose another folder or the same settings"
+                )
+            sweep_asides(path)
+            _drop_torn_line(path / "curve.jsonl")
+            return run
+        path.mkdir(parents=True, exist_ok=True)
+        sweep_asides(path)
+        run = cls(path, key, dict(environment or {}))
+        write_json(path / "run.json", _header(key) | {"hash": key.hash, "environment": run.environment})
+        return run
+
+    @classmethod
+    def read(cls, path: str | Path, files: Files | None = None) -> RunFolder:
+        """Open the folder (or `files` instead of it) to read. ValueError where it is damaged or not of oneclock."""
+        files = files or Folder(path)
+        data = files.read("run.json")
+        if data is None:
+            raise ValueError(f"{path}/run.json is missing: this is not a record of oneclock")
+        header = unsealed(data, f"{path}/run.json")
+        try:
+            key = RunKey(
+                experiment=str(header["experiment"]),
+                beta=header["beta"],
+                seed=header["seed"],
+                budget=header["budget"],
+                lr=header.get("rate"),
+                split=str(header["split"]),
+                spec=header["spec"],
+            )
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"{path}/run.json is not a run of oneclock: {error!r}") from None
+        return cls(path, key, header.get("environment", {}), files)
+
+    def log(
+        self,
+        step: int,
+        val_loss: float | None = None,
+        train_loss: float | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> None:
+        """Append one evaluation, handed to the disk before this returns; `Held` where another took the run over.
+
+        `metrics` are kept in the same line and decide nothing.
+        """
+        losses = {"val_loss": val_loss, "train_loss": train_loss}
+        line: dict[str, Any] = {"step": whole_step(step)}
+        line |= {name: _json_loss(loss) for name, loss in losses.items() if loss is not None}
+        if metrics:
+            line["metrics"] = {name: _json_loss(value) for name, value in metrics.items()}
+        with open(self.path / "curve.jsonl", "ab") as file:
+            check_held(self.path)  # once it is open: whoever takes over begins with a curve of its own
+            file.write((json.dumps(line) + "\n").encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def rewind(self, step: int) -> None:
+        """Forget evaluations after `step`: those a resumed run is about to repeat."""
+        lines = [line for line in self._bytes().split(b"\n")[:-1] if json.loads(line)["step"] <= step]
+        write_aside(self.path / "curve.jsonl", "".join(f"{line.decode()}\n" for line in lines))
+
+    def replace(self, kept: Sequence[Point]) -> None:
+        """Have these evaluations, all at once, in place of those that are there."""
+        lines = [json.dumps({"step": p.step} | _losses(p)) + "\n" for p in kept]
+        write_aside(self.path / "curve.jsonl", "".join(lines))
+
+    def finish(self, status: End, seconds: float, steps: int | None = None, reason: str | None = None) -> RunRecord:
+        """Write the result, once: from here on the run has ended."""
+        assert status in ENDS
+        if os.getpid() != self._process:
+            raise RuntimeError(f"{self.path} was opened by another process: a forked child cannot end its parent's run")
+        data = self._bytes()
+        known = Evaluations.read(data, self.path)
+        last = known.steps[-1] if known.steps else 0
+        best_loss, best_step = known.best
+        result = {
+            "status": status,
+            "best_loss": best_loss,
+            "best_step": best_step,
+            "steps": last if steps is None else steps,
+            "seconds": round(seconds, 3),
+            "reason": reason,
+        }
+        write_json(self.path / "result.json", result | {"curve": _proof(data)})
+        return self._ended(result)
+
+    @property
+    def result(self) -> RunRecord | None:
+        """How it ended, or None while it has not. `Damaged` where the curve is not as long as it was then."""
+        values = self._result()
+        return None if values is None else self._ended(values)
+
+    def _ended(self, values: Mapping[str, Any]) -> RunRecord:
+        return RunRecord(self.key, **{name: values[name] for name in _RESULT}, environment=self.environment)
+
+    def _result(self) -> dict[str, Any] | None:
+        """What result.json says, checked; None where it is not there."""
+        data = self._files.read("result.json")
+        if data is None:
+            return None
+        values = unsealed(data, f"{self._place}/result.json")
+        if absent := [name for name in _RESULT if name not in values]:
+            raise ValueError(f"{self._place}/result.json lacks {absent[0]!r}; it was not written by oneclock")
+        if values["status"] not in ENDS:
+            raise Damaged(f"{self._place}/result.json is damaged: {values['status']!r} is no way to end")
+        proof = values.get("curve")
+        if proof is not None and proof["bytes"] != (self._files.length("curve.jsonl") or 0):
+            raise Damaged(f"{self._place}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
+        return values
+
+    def points(self) -> list[Point]:
+        """All evaluations so far, by step; of a step logged twice the later line counts."""
+        return Evaluations.read(self._bytes(), self.path).points
+
+    def whole(self) -> tuple[RunRecord | None, Evaluations]:
+        """How it ended and what it measured, checked against each other: `Damaged` where they do not agree."""
+        values = self._result()  # before the curve: once a run has ended, its curve does not change
+        data = self._bytes()
+        known = Evaluations.read(data, self._place)
+        if values is None:
+            return None, known
+        proof = values.get("curve")
+        if proof is not None and proof != _proof(data):
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: it does not hold what was written")
+        if proof is None and not _agree(known, values):
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: its best loss is not the one in result.json")
+        return self._ended(values), known
+
+    def curve(self, loss: Literal["val_loss", "train_loss"] = "val_loss") -> Curve | None:
+        """The validation (or training) curve, or None where no such loss is finite."""
+        pairs = [(p.step, getattr(p, loss)) for p in self.points() if getattr(p, loss) is not None]
+        if not any(math.isfinite(value) for _, value in pairs):
+            return None
+        return Curve([step for step, _ in pairs], [value for _, value in pairs])
+
+    def _bytes(self) -> bytes:
+        return self._files.read("curve.jsonl", LARGEST_CURVE) or b""
+
+
+def runs_of(study: Path) -> Iterator[RunFolder]:
+    """Every run of a study, finished or not, in a fixed order; its folder need not be there where it is packed."""
+    for folder, files in places(study):
+        if files.length("run.json") is not None:
+            yield RunFolder.read(f"{study}/runs/{folder}", files)
+
+
+def damage(path: Path) -> str | None:
+    """Why a run's record cannot be relied on, or None where it can or is not there yet."""
+    try:
+        if (path / "run.json").exists():
+            RunFolder.read(path).whole()
+        elif (path / "result.json").exists():
+            return f"{path}/result.json has no run.json beside it"
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return None
+
+
+def _agree(known: Evaluations, result: Mapping[str, Any]) -> bool:
+    """Whether a result of schema 1 can be that of the evaluations."""
+    beyond = bool(known.steps) and known.steps[-1] > result["steps"]
+    return known.best == (result["best_loss"], result["best_step"]) and not beyond
+
+
+def _header(key: RunKey) -> dict[str, Any]:
+    """The key as run.json has it; there `lr` is called `rate`."""
+    names = ("experiment", "beta", "seed", "budget", "split", "spec")
+    return {name: getattr(key, name) for name in names} | {"rate": key.lr}
+
+
+def _proof(data: bytes) -> dict[str, Any]:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _drop_torn_line(path: Path) -> None:
+    if path.exists():
+        data = path.read_bytes()
+        if not data.endswith(b"\n") and data:
+            os.truncate(path, data.rfind(b"\n") + 1)
+
+
+def _json_loss(loss: float) -> float | None:
+    return float(loss) if math.isfinite(loss) else None
+
+
+def _losses(point: Point) -> dict[str, float | None]:
+    measured = {"val_loss": point.val_loss, "train_loss": point.train_loss}
+    return {name: _json_loss(loss) for name, loss in measured.items() if loss is not None}

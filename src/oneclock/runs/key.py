@@ -1,0 +1,222 @@
+"""The key of a run: all that decides its loss, and nothing else. Two runs with equal hashes are the same run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import Any, cast
+from urllib.parse import unquote
+
+Beta = float | tuple[float, float]
+"""The tied beta of a run, or the untied pair (beta1, beta2) of a baseline."""
+
+WORDS = frozenset({"name", "title", "split", "t_es", "seeds"})
+"""Parts of a spec that training does not read. They are not in the hash, so that they can be corrected later."""
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """One run of an experiment: its betas, seed, length, learning rate and every other setting (`spec`).
+
+    Two keys are equal when they name the same run of a plan. `hash` also covers the spec, and so tells whether two runs
+    had the same settings. Numbers of NumPy and torch become plain `float` and `int`.
+
+    Args:
+        experiment: The name of the experiment.
+        beta: The tied beta, or the pair (beta1, beta2) of a baseline.
+        seed: The seed.
+        budget: The planned number of optimizer steps.
+        lr: What a sweep over learning rates set; None where it set none. A function or a command gets the learning
+            rate itself. An experiment of the lab gets a factor on its own; `learning_rate` is then the product.
+        split: `development` or `heldout`. It is not part of the hash.
+        spec: All other settings, as plain data.
+
+    >>> import numpy as np
+    >>> RunKey("digits", np.float64(0.9), np.int64(1), 200, lr=np.float32(0.5)).folder
+    'digits/beta-0.9-rate-0.5-seed-1'
+    >>> one = RunKey("digits", beta=0.9, seed=1, budget=200, spec={"width": 8, "title": "Digitz"})
+    >>> one.hash == RunKey("digits", 0.9, 1, 200, split="heldout", spec={"width": 8, "title": "Digits"}).hash
+    True
+    """
+
+    experiment: str
+    beta: Beta
+    seed: int
+    budget: int
+    lr: float | None = None
+    split: str = field(default="development", compare=False)
+    spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        plain = type(self.beta) is float and type(self.seed) is int and type(self.budget) is int
+        if plain and (self.lr is None or type(self.lr) is float):
+            return
+        numbers = {
+            "beta": plain_beta(self.beta),
+            "seed": plain_int(self.seed, "seed"),
+            "budget": plain_int(self.budget, "budget"),
+            "lr": None if self.lr is None else plain_float(self.lr, "lr"),
+        }
+        for name, value in numbers.items():
+            object.__setattr__(self, name, value)
+
+    def at(self, beta: Beta, seed: int, lr: float | None = None) -> RunKey:
+        """The key of another run of the same experiment and budget.
+
+        >>> RunKey("digits", 0.9, 1, 200).at(0.99, 2).folder
+        'digits/beta-0.99-seed-2'
+        """
+        return RunKey(self.experiment, beta, seed, self.budget, lr, self.split)
+
+    @property
+    def is_tied(self) -> bool:
+        """True for one beta, False for an untied pair."""
+        return not isinstance(self.beta, tuple)
+
+    @property
+    def tied_beta(self) -> float:
+        """The beta of a tied run."""
+        assert not isinstance(self.beta, tuple)
+        return self.beta
+
+    @property
+    def betas(self) -> tuple[float, float]:
+        """(beta1, beta2); the two are equal in a tied run."""
+        return self.beta if isinstance(self.beta, tuple) else (self.beta, self.beta)
+
+    @cached_property
+    def folder(self) -> str:
+        """EXPERIMENT/beta-0.94377-seed-1, below the study's `runs`; with a learning rate beta-0.9-rate-0.5-seed-1."""
+        beta = f"beta-{self.beta!r}" if self.is_tied else f"betas-{self.betas[0]!r}-{self.betas[1]!r}"
+        lr = "" if self.lr is None else f"-rate-{self.lr!r}"
+        return f"{safe_name(self.experiment)}/{beta}{lr}-seed-{self.seed}"
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """For sorting within an experiment: by beta, learning rate and seed, baselines last."""
+        return not self.is_tied, self.betas, self.lr or 0.0, self.seed
+
+    @property
+    def learning_rate(self) -> float | None:
+        """The learning rate that a sweep over learning rates trained with; None where `lr` is None.
+
+        >>> RunKey("digits", 0.9, 1, 200, lr=2.0, spec={"optimizer": {"lr": 0.002}}).learning_rate
+        0.002
+        """
+        optimizer = self.spec.get("optimizer")
+        if self.lr is None or not isinstance(optimizer, Mapping):
+            return self.lr
+        return float(optimizer["lr"])
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What the hash is made of, as plain data. The files call `lr` `rate`."""
+        beta = list(self.beta) if isinstance(self.beta, tuple) else self.beta
+        lr = {} if self.lr is None else {"rate": self.lr}
+        named = {"experiment": self.experiment, "beta": beta, "seed": self.seed, "budget": self.budget}
+        spec = {name: value for name, value in self.spec.items() if name not in WORDS}
+        return json.loads(json.dumps(named | lr | {"spec": spec}))
+
+    @property
+    def hash(self) -> str:
+        """Of everything that changes the loss: two runs with the same hash are the same run."""
+        return hash_of(self.content)
+
+
+def key_from_folder(folder: str) -> RunKey | None:
+    """The key that the name of a run's folder tells, with budget 0; None where it is no such name.
+
+    >>> key_from_folder("digits/betas-0.9-0.999-rate-0.5-seed-1")
+    RunKey(experiment='digits', beta=(0.9, 0.999), seed=1, budget=0, lr=0.5, split='development', spec={})
+    """
+    match = _FOLDER.fullmatch(folder)
+    if match is None:
+        return None
+    experiment, beta, beta1, beta2, lr, seed = match.groups()
+    betas = float(beta) if beta else (float(beta1), float(beta2))
+    return RunKey(unquote(experiment), betas, int(seed), 0, None if lr is None else float(lr))
+
+
+_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
+_FOLDER = re.compile(
+    rf"([^/]+)/(?:beta-({_NUMBER})|betas-({_NUMBER})-({_NUMBER}))(?:-rate-({_NUMBER}))?-seed-(\d+)",
+)
+
+
+def plain_float(value: Any, name: str) -> float:
+    """The value as a Python float; ValueError where it is not one number. NumPy and torch scalars are numbers.
+
+    >>> import numpy as np
+    >>> plain_float(np.float64(0.001), "lr")
+    0.001
+    """
+    if isinstance(value, bool) or not (isinstance(value, Real) or _is_scalar_array(value)):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(value)
+
+
+def plain_int(value: Any, name: str) -> int:
+    """The value as a Python int; ValueError where it is not a whole number.
+
+    >>> plain_int(3.0, "seed")
+    3
+    """
+    number = plain_float(value, name)
+    if not number.is_integer():
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def plain_beta(beta: Any) -> Beta:
+    """A beta as a Python float, or a pair of them as a tuple."""
+    if (isinstance(beta, Sequence) and not isinstance(beta, str)) or getattr(beta, "shape", ()) == (2,):
+        pair = tuple(plain_float(one, "beta") for one in cast("Sequence[Any]", beta))
+        if len(pair) != 2:
+            raise ValueError(f"an untied pair is (beta1, beta2), got {beta!r}")
+        return pair
+    return plain_float(beta, "beta")
+
+
+def _is_scalar_array(value: Any) -> bool:
+    """True for an array or tensor with one element and no axes."""
+    return getattr(value, "shape", None) == () and hasattr(value, "__float__")
+
+
+def hash_of(value: Any) -> str:
+    """A short hash of plain data, the same on every machine.
+
+    >>> hash_of({"b": 1, "a": 2}) == hash_of({"a": 2, "b": 1})
+    True
+    """
+    return hashlib.sha256(_in_order(value).encode()).hexdigest()[:16]
+
+
+_in_order = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """`name: old -> new` for every leaf that differs between two nested mappings.
+
+    >>> list(differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}}))
+    ['b.c: 2 -> 3']
+    """
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from differences(old, new, f"{prefix}{key}.")
+        elif json.dumps(old) != json.dumps(new):
+            yield f"{prefix}{key}: {json.dumps(old)} -> {json.dumps(new)}"
+
+
+def safe_name(name: str) -> str:
+    """A folder name for any experiment's name: what is not a letter, digit, dot, dash or underscore is escaped.
+
+    >>> safe_name("my run/1")
+    'my%20run%2F1'
+    """
+    return re.sub(r"[^\w.-]|^\.", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name) or "%00"

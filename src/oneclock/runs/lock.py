@@ -1,0 +1,284 @@
+"""Who works on a folder: one live process at a time, on one machine or over a network disk.
+
+A claim is a numbered file, `claim-7.json`; the highest number counts. It is written aside and linked to its name, which
+is atomic on network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken
+over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
+host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk. A process that slept
+for so long finds its claim gone when it wakes: `check_held` keeps it from writing.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from oneclock.runs.key import hash_of
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a disk says that has no links: some that travel between systems, and some of other people's making."""
+
+_UNREADABLE = (OSError, ValueError, TypeError, AttributeError)
+"""What reading a damaged claim, or one on a disk that does not answer, may raise."""
+
+STALE = float(os.environ.get("ONECLOCK_STALE", "120"))
+"""Seconds without a touch after which another host's claim counts as dead; the same on all hosts of a study."""
+
+HEARTBEAT = STALE / 12
+"""Seconds between two touches of a claim that is held."""
+
+UNDER = "ONECLOCK_CLAIM"
+"""The environment variable that names the claim under which whatever a process starts works."""
+
+
+class Held(ValueError):
+    """The folder is claimed by a live process."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process, told apart from every other on every host: `born` is when it started."""
+
+    host: str
+    pid: int
+    born: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host.split('/')[0]}"
+
+
+class Claim:
+    """A claim that this process, or its `owner`, holds on a folder, from `take` to `release`; a context manager.
+
+    It is `inherited` where a process that held one has died.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with Claim.take(folder):
+    ...     holder(folder) == me()
+    True
+    >>> holder(folder) is None
+    True
+    """
+
+    held: ClassVar[dict[Path, Claim]] = {}
+    """Those of this process, by folder."""
+
+    def __init__(self, path: Path, inherited: bool = False, owner: Owner | None = None) -> None:
+        self.path, self.inherited, self.owner = path, inherited, owner or me()
+        self._stop = threading.Event()
+
+    @classmethod
+    def take(cls, folder: Path) -> Claim:
+        """Claim the folder, or raise `Held`. A dead process's claim is taken over."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        last = _last(folder)
+        if last is not None and (owner := _alive(last)):
+            raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
+        claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
+        try:
+            _make(claim.path, claim.owner)
+        except (FileExistsError, FileNotFoundError):  # the second: whoever was faster has cleared up behind the dead
+            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
+        others = [path for path in _all(folder) if path != claim.path]
+        if any(_alive(path) for path in others):  # made since this process looked
+            claim.release()
+            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it")
+        for path in (*others, *folder.glob(".claim-*")):
+            path.unlink(missing_ok=True)
+        cls.held[folder] = claim
+        return claim
+
+    @property
+    def lost(self) -> bool:
+        """Whether another process has taken it over, having found this one dead. One that is damaged is still ours."""
+        try:
+            return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != self.owner
+        except FileNotFoundError:
+            return True
+        except _UNREADABLE:
+            return False
+
+    def touch(self) -> None:
+        """Have other hosts see it alive."""
+        with suppress(OSError):
+            os.utime(self.path)
+
+    def keep_alive(self) -> Claim:
+        """Touch the claim from a thread until it is released, so that other hosts see it alive."""
+        threading.Thread(target=self._touch_often, name="claim", daemon=True).start()
+        return self
+
+    def release(self) -> None:
+        """Let go of the folder, once: its name may be another's then. A disk that takes nothing more keeps the claim,
+        which ends with this process."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self.held.pop(self.path.parent, None)
+        with suppress(OSError):
+            if not self.lost:
+                self.path.unlink()
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.release()
+
+    def _touch_often(self) -> None:
+        while not self._stop.wait(HEARTBEAT):
+            self.touch()
+
+
+def holder(folder: Path) -> Owner | None:
+    """The live process that holds the folder, or None."""
+    last = _last(Path(folder))
+    return _alive(last) if last is not None else None
+
+
+def is_left(folder: Path) -> bool:
+    """Whether who claimed the folder is dead; one without a claim, which may be about to get it, is left when old."""
+    last = _last(folder)
+    return _age(folder) > STALE if last is None else _alive(last) is None
+
+
+def held_by(folder: Path, pid: int) -> Claim | None:
+    """The claim that a process of this host holds on the folder, or None where it does not, or not yet."""
+    last = _last(Path(folder))
+    owner = None if last is None else _alive(last)
+    if last is None or owner is None or (owner.host, owner.pid) != (_host(), pid):
+        return None
+    return Claim(last, owner=owner)
+
+
+@contextmanager
+def under(claim: Claim) -> Iterator[None]:
+    """Have whatever this process starts write in the claim's folder only while the claim is held: `check_held`."""
+    os.environ[UNDER] = json.dumps([str(claim.path), asdict(claim.owner)])
+    try:
+        yield
+    finally:
+        del os.environ[UNDER]
+
+
+def check_held(folder: Path) -> None:
+    """`Held` where this process, or who started it, held the folder and another has taken it over; before a write."""
+    claim = held_here(folder)
+    if claim is not None and claim.lost:
+        raise Held(f"{folder} was taken over by another process, for this one was not seen alive for long")
+
+
+def held_here(folder: Path) -> Claim | None:
+    """The claim on the folder that this process has, or under which it was started."""
+    return Claim.held.get(folder) or _claim_above(folder)
+
+
+def _claim_above(folder: Path) -> Claim | None:
+    path, owner = json.loads(os.environ.get(UNDER, '["", {}]'))
+    return Claim(Path(path), owner=Owner(**owner)) if path and os.path.dirname(path) == str(folder) else None
+
+
+def _make(path: Path, owner: Owner) -> None:
+    """Make a claim, whole or not at all; FileExistsError where another was faster."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    text = json.dumps(asdict(owner) | {"seal": hash_of(asdict(owner))})
+    try:
+        aside.write_text(text, encoding="utf-8")
+        os.link(aside, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@cache
+def _host() -> str:
+    """This machine since its last start, and the process namespace (a container's pids are its own)."""
+    name = socket.gethostname()
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{name}/{boot}/{os.readlink('/proc/self/ns/pid')}"
+    return name
+
+
+def me() -> Owner:
+    """This process."""
+    born = _born(os.getpid())
+    assert born is not None
+    return Owner(_host(), os.getpid(), born)
+
+
+def _born(pid: int) -> str | None:
+    """When a process of this host started, or None where it is dead: a pid alone may have been given anew."""
+    if sys.platform == "linux":
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return None if fields[0] in "ZX" else fields[19]
+    told = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, born = told.stdout.strip().partition(" ")
+    return None if not born or state.startswith("Z") else born.strip()
+
+
+def _alive(path: Path) -> Owner | None:
+    """The owner of the claim in `path` if it lives; a claim that says no owner is judged by its age alone."""
+    owner = None
+    with suppress(*_UNREADABLE):
+        owner = _owner(json.loads(path.read_text(encoding="utf-8")))
+        if owner.host == _host():
+            return owner if _born(owner.pid) == owner.born else None
+    if _age(path) > STALE:
+        return None
+    return owner or Owner("an unknown host", 0, "")
+
+
+def _owner(values: dict[str, Any]) -> Owner:
+    """Who made a claim; one of `_UNREADABLE` where it does not say what was written. Older ones have no seal."""
+    seal = values.pop("seal", None)
+    if seal is not None and seal != hash_of(values):
+        raise ValueError("damaged")
+    return Owner(**values)
+
+
+def _age(path: Path) -> float:
+    """Seconds since the file was touched, by the clock of the disk it is on; inf where it is gone."""
+    now = time.time()
+    with suppress(OSError), tempfile.TemporaryFile(dir=path.parent) as probe:  # or by ours, where we may only look
+        now = os.fstat(probe.fileno()).st_mtime
+    try:
+        return now - path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _all(folder: Path) -> list[Path]:
+    """The claims on a folder; none where it is no folder, or no more."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [folder / name for name in os.listdir(folder) if re.fullmatch(r"claim-\d+\.json", name)]
+    return []
+
+
+def _number(path: Path | None) -> int:
+    return 0 if path is None else int(path.stem[6:])
+
+
+def _last(folder: Path) -> Path | None:
+    return max(_all(folder), key=_number, default=None)

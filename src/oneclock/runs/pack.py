@@ -1,0 +1,175 @@
+"""A finished study with all its runs in one file, for a repository or an archive: `pack` and `unpack`.
+
+    STUDY/runs.jsonl     {"schema": 3, "runs": 23, "seal": ..}
+                         {"schema": 3, "run": "EXPERIMENT/RUN", "files": {"run.json": "..", ..}, "seal": ..}
+                         .. a line per run, sorted by name
+
+The files stand in it as they were, byte for byte, with their own seals; every line has one more, so that records of
+schema 1 are proved whole too. Either form is complete before the other is removed. Files of the user's own, which a run
+keeps in `run.folder`, are not records: they move to STUDY/files/EXPERIMENT/RUN and back.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from oneclock.guards import LARGEST_CURVE
+from oneclock.runs.files import sealed, write_aside
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.lock import check_held
+from oneclock.runs.run_files import PACKED, Folder, folders, is_packed, is_record_file, lines
+from oneclock.runs.sharing import take_alone
+
+_LEFT = ("claim-", ".")
+"""What a run's folder may hold besides: files that dead processes left."""
+
+OWN_FILES = "files"
+"""The folder in which a run keeps files of its own, `run.folder`: checkpoints, for example."""
+
+
+def pack(study: str | Path) -> Path:
+    """Put the runs of a study into one file in the place of their folders.
+
+    Args:
+        study: The study's folder. Every run in it has ended.
+
+    Returns:
+        The path of the file, `runs.jsonl`.
+
+    Raises:
+        ValueError: Where a run has not ended or is damaged, or unknown files lie beside its record.
+
+    What runs keep in `run.folder` is not packed: it moves to `STUDY/files/EXPERIMENT/RUN/`, and `unpack` moves it back.
+
+    >>> import tempfile
+    >>> from oneclock.runs.key import RunKey
+    >>> path, key = Path(tempfile.mkdtemp()), RunKey("digits", 0.9, seed=1, budget=10)
+    >>> run = RunFolder.start(path / "runs" / key.folder, key)
+    >>> run.log(10, val_loss=1.0); _ = run.finish("finished", seconds=1.0)
+    >>> pack(path).name, unpack(path).name
+    ('runs.jsonl', 'runs')
+    """
+    path = Path(study)
+    _refuse_without(path, "runs")
+    with take_alone(path):
+        _refuse_without(path, "runs")  # others may have packed it until now
+        _refuse_kept_files(path)
+        found = {folder: _record_files(path / "runs" / folder, folder) for folder in folders(path)}
+        text = "".join(f"{sealed({'run': folder, 'files': files})}\n" for folder, files in sorted(found.items()))
+        write_aside(path / PACKED, f"{sealed({'runs': len(found)})}\n{text}")
+        _keep_own_files(path)
+        _remove(path / "runs")
+    return path / PACKED
+
+
+def unpack(study: str | Path) -> Path:
+    """Put the runs of a packed study back into folders, as they were.
+
+    Args:
+        study: The study's folder.
+
+    Returns:
+        The path of the folders, `runs`.
+
+    Raises:
+        ValueError: Where the study is not packed, its file is damaged, or a folder holds another run of that name.
+
+    >>> unpack("no-such-folder")
+    Traceback (most recent call last):
+    ValueError: no-such-folder is not packed: it has no runs.jsonl
+    """
+    path = Path(study)
+    _refuse_without(path, PACKED)
+    with take_alone(path):
+        _refuse_without(path, PACKED)
+        return write_folders(path)
+
+
+def write_folders(path: Path) -> Path:
+    """`unpack`, for whoever has claimed the study. Cut short, it goes on with what is not there yet."""
+    for folder, line in lines(path):
+        place = path / "runs" / folder
+        if not place.exists():
+            for left in place.parent.glob(f".{glob.escape(place.name)}.*"):  # by one that was cut short
+                shutil.rmtree(left)
+            aside = place.with_name(f".{place.name}.{os.getpid()}")
+            aside.mkdir(parents=True)
+            for name, data in line.files.items():
+                (aside / name).write_bytes(data)
+            aside.rename(place)
+        elif any(Folder(place).read(name, LARGEST_CURVE) != data for name, data in line.files.items()):
+            raise ValueError(f"{place} is not the run in {path / PACKED}; move one of them away")
+    _bring_own_files_back(path)
+    os.sync()
+    check_held(path)
+    (path / PACKED).unlink()
+    return path / "runs"
+
+
+def _refuse_kept_files(path: Path) -> None:
+    """ValueError where files of an earlier packing would be overwritten."""
+    for kept in (path / OWN_FILES).glob("*/*"):
+        if (path / "runs" / kept.relative_to(path / OWN_FILES) / OWN_FILES).exists():
+            raise ValueError(f"{kept} is in the way: it has the name of a run's own files; move it away")
+
+
+def _refuse_without(path: Path, form: str) -> None:
+    """ValueError where the runs are not in this form."""
+    if form == PACKED and not (path / PACKED).exists():
+        raise ValueError(f"{path} is not packed: it has no {PACKED}")
+    if form != PACKED and (is_packed(path) or not (path / form).is_dir()):
+        raise ValueError(f"{path} has no folder {form}/ to pack")
+
+
+def _record_files(place: Path, folder: str) -> Mapping[str, str]:
+    """The files of a run's record as text; the run has ended, and nothing unknown lies beside its record."""
+    run = RunFolder.read(place)
+    if run.whole()[0] is None:
+        raise ValueError(f"{place} has not ended; finish the sweep before you pack the study")
+    if run.key.folder != folder:
+        raise ValueError(f"{place} holds the run {run.key.folder}; give it that name before you pack the study")
+    names = os.listdir(place)
+    for other in names:
+        known = other == OWN_FILES or is_record_file(other) or other.startswith(_LEFT)
+        if not known and not _is_empty(place / other):
+            raise ValueError(f"{place / other} is no part of a record; move it away before you pack the study")
+    data = {name: Folder(place).read(name, LARGEST_CURVE) for name in sorted(names) if is_record_file(name)}
+    return {name: found.decode("utf-8", "surrogateescape") for name, found in data.items() if found is not None}
+
+
+def _keep_own_files(path: Path) -> None:
+    """Move what runs keep in their `files/` (checkpoints, say) to STUDY/files/EXPERIMENT/RUN, out of the way."""
+    for folder in folders(path):
+        own = path / "runs" / folder / OWN_FILES
+        if own.is_dir() and not _is_empty(own):
+            kept = path / OWN_FILES / folder
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            own.rename(kept)
+
+
+def _bring_own_files_back(path: Path) -> None:
+    for kept in sorted((path / OWN_FILES).glob("*/*")):
+        place = path / "runs" / kept.relative_to(path / OWN_FILES)
+        if place.is_dir():
+            with suppress(FileNotFoundError):
+                (place / OWN_FILES).rmdir()  # an empty one; a full one is an error
+            kept.rename(place / OWN_FILES)
+    for left in (*(path / OWN_FILES).glob("*"), path / OWN_FILES):
+        with suppress(OSError):
+            left.rmdir()
+
+
+def _is_empty(place: Path) -> bool:
+    return place.is_dir() and not os.listdir(place)
+
+
+def _remove(runs: Path) -> None:
+    """Move the folders aside, then remove them: killed between, no half of them is taken for the study's runs."""
+    aside = runs.with_name(f".{runs.name}.{os.getpid()}")
+    runs.rename(aside)
+    shutil.rmtree(aside)

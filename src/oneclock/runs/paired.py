@@ -1,0 +1,276 @@
+"""The losses of one sweep, paired by seed: a level for every cell, and the noise that all comparisons share.
+
+    log loss(cell, seed) = level(cell) + effect(seed) + noise
+
+A cell is a beta (or an untied pair) at a learning rate. Every seed starts from the same weights and sees the same
+batches in every cell, so a seed multiplies all its losses by one factor. That factor is estimated from all cells
+together, and a cell with one seed can then be compared with a cell that has three. The noise is pooled over all cells
+with two seeds or more. A cell that spreads differently from the others keeps a noise of its own, and so does an untied
+pair (see `noise`).
+
+Every level is a weighted sum of the measured losses. So is a level between two betas (interpolated in log(1 - beta)),
+and so is every difference. `compare` gives such differences with 95 % CIs. The CIs of one call hold simultaneously.
+Losses of 0 or below have no logarithm; a sweep that has any is fitted without it, and has no differences in percent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from oneclock.runs.distributions import t_reach
+from oneclock.runs.key import Beta
+from oneclock.runs.noise import Cell, CellSums, noise_groups
+
+LEVEL = 0.95
+DRAWS = 2000
+REACH = 4.0
+"""A cell within so many standard errors of the lowest might have been the lowest."""
+
+SAME = 1e-9
+"""Losses of two seeds that differ by less than this share are the same loss."""
+
+CellRun = tuple[Beta, float | None, int, float]
+"""(beta or untied pair, learning rate, seed, loss) of a run. The loss is infinite if it diverged, NaN if unknown."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval at `level` (0.95: it holds the truth in 95 of 100 repeats)."""
+
+    lower: float
+    upper: float
+    level: float = LEVEL
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one loss lies above another, as a share of the other (0.01: 1 % above), with its 95 % CI.
+
+    `interval` is None where the noise is not known.
+    """
+
+    value: float
+    interval: Interval | None
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether the CI excludes zero; None where there is no CI."""
+        return None if self.interval is None else 0 not in self.interval
+
+
+class PairedSweep:
+    """All runs of one sweep, fitted together.
+
+    >>> sweep = PairedSweep([(0.9, None, 1, 2.0), (0.9, None, 2, 4.0), (0.5, None, 1, 3.0)])
+    >>> round(sweep.losses[0.5, None] / sweep.losses[0.9, None], 6)  # by the seed that both have
+    1.5
+    """
+
+    def __init__(self, runs: Iterable[CellRun]) -> None:
+        known = list(runs)
+        measured = sorted((_order(b, rate), (b, rate), seed, loss) for b, rate, seed, loss in known if loss == loss)
+        diverged = {cell for _, cell, _, loss in measured if math.isinf(loss)}
+        kept = [(cell, seed, loss) for _, cell, seed, loss in measured if cell not in diverged]
+        self.unknown = sorted({(b, rate) for b, rate, _, _ in known} - {cell for _, cell, _, _ in measured}, key=_key)
+        self.diverged = sorted(diverged, key=_key)
+        self.cells: list[Cell] = list(dict.fromkeys(cell for cell, _, _ in kept))
+        self.seeds = sorted({seed for _, seed, _ in kept})
+        self.is_log = all(loss > 0 for _, _, loss in kept)
+        values = np.array([loss for _, _, loss in kept], dtype=float)
+        self._y = np.log(values) if self.is_log else values
+        self._place = {cell: place for place, cell in enumerate(self.cells)}
+        self._cell = np.array([self._place[cell] for cell, _, _ in kept], dtype=int)
+        self._seed = np.searchsorted(self.seeds, [seed for _, seed, _ in kept])
+        self.seed_count = np.bincount(self._cell, minlength=len(self.cells))
+        self._fit()
+
+    def _fit(self) -> None:
+        sums = CellSums(self._y, self._cell, self._seed, len(self.cells), len(self.seeds))
+        pool, self._groups, self.noise = noise_groups(sums, self.cells)
+        self.paired = sums.linked(pool)
+        self.weights = self._weights(pool, sums)
+        self._levels = self.weights @ self._y
+        self.losses: dict[Cell, float] = {
+            cell: self._loss(float(self._levels[place])) for cell, place in self._place.items()
+        }
+        self.losses |= {cell: math.inf for cell in self.diverged}
+
+    def _weights(self, pool: np.ndarray, sums: CellSums) -> np.ndarray:
+        """cells x runs: the weight of every run in the level of every cell."""
+        member = np.equal.outer(np.arange(len(self.cells)), self._cell)
+        mean = member / np.maximum(self.seed_count, 1)[:, None]
+        if not self.paired:
+            return mean
+        share = sums.present / np.maximum(self.seed_count, 1)[:, None]
+        centred = np.equal.outer(np.arange(len(self.seeds)), self._seed) - share[self._cell].T
+        effects = np.linalg.pinv(sums.cross(pool)) @ (centred * pool[self._cell])
+        return mean - share @ effects
+
+    def _loss(self, level: float) -> float:
+        return math.exp(level) if self.is_log else level
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether two seeds of one cell tell how far seeds differ."""
+        return bool(self.noise) and self.noise[0].freedom > 0 and self.noise[0].spread > 0
+
+    @property
+    def seeds_repeat(self) -> bool:
+        """Whether there are several seeds and every cell has the same loss at all of its seeds."""
+        several = [self._y[self._cell == place] for place in np.flatnonzero(self.seed_count > 1)]
+        return bool(several) and all(np.ptp(one) <= SAME * max(1.0, abs(one).max()) for one in several)
+
+    def best_lrs(self) -> dict[Beta, float | None]:
+        """The learning rate at which each beta (and each untied pair) has its lowest loss; a tie goes to the first."""
+        best: dict[Beta, Cell] = {}
+        for beta, rate in sorted(self.losses, key=_key):
+            if beta not in best or self.losses[beta, rate] < self.losses[best[beta]]:
+                best[beta] = beta, rate
+        return {beta: rate for beta, (_, rate) in best.items()}
+
+    def row(self, mixture: Mapping[Cell, float]) -> np.ndarray:
+        """The weight of every run in a mixture of levels: `{cell: 1.0}` is a cell's own level."""
+        return sum((share * self.weights[self._place[cell]] for cell, share in mixture.items()), np.zeros(len(self._y)))
+
+    def seeds_at(self, cell: Cell) -> int:
+        """How many runs of a cell have a finite loss."""
+        return int(self.seed_count[self._place[cell]]) if cell in self._place else 0
+
+    def standard_error(self, one: Cell, two: Cell) -> float:
+        """Of the difference of two levels; 0 where the noise is not known."""
+        return float(np.sqrt(self._variances(self.row({one: 1.0}) - self.row({two: 1.0})).sum()))
+
+    def estimate(self, one: Mapping[Cell, float], two: Mapping[Cell, float]) -> tuple[float, float, float]:
+        """The difference of two levels, its standard error and its degrees of freedom (0: the noise is not known)."""
+        row = self.row(one) - self.row(two)
+        if not self.has_noise:
+            return float(row @ self._y), math.nan, 0.0
+        parts = self._variances(row)
+        return float(row @ self._y), float(np.sqrt(parts.sum())), self._freedom(parts)
+
+    def _freedom(self, parts: np.ndarray) -> float:
+        """Degrees of freedom of a sum of estimated variances, after Welch and Satterthwaite."""
+        below = sum(part**2 / one.freedom for part, one in zip(parts.tolist(), self.noise, strict=True) if part > 0)
+        return max(float(parts.sum()) ** 2 / below, 1.0) if below > 0 else float(self.noise[0].freedom)
+
+    def compare(
+        self,
+        differences: Sequence[tuple[Mapping[Cell, float], Mapping[Cell, float]]],
+        chosen_from: Sequence[Cell] = (),
+        level: float = LEVEL,
+    ) -> list[Difference]:
+        """Each first level against its second, with CIs that hold simultaneously for all of them.
+
+        Args:
+            differences: Pairs of mixtures of cells.
+            chosen_from: The cells of which the second one was picked as the lowest, where it was. The CIs are then
+                widened for that choice.
+            level: Of the CIs.
+        """
+        if not differences:
+            return []
+        rows = np.stack([self.row(one) - self.row(two) for one, two in differences])
+        values = rows @ self._y
+        if not self.has_noise:
+            return [Difference(self._share(value), None) for value in values]
+        parts = self._variances(rows)
+        half = self._critical(rows, parts, chosen_from, level) * np.sqrt(parts.sum(axis=0))
+        return [
+            Difference(self._share(value), Interval(self._share(value - one), self._share(value + one), level))
+            for value, one in zip(values.tolist(), half.tolist(), strict=True)
+        ]
+
+    def _share(self, difference: float) -> float:
+        return math.expm1(min(difference, 700.0)) if self.is_log else difference
+
+    def _variances(self, rows: np.ndarray) -> np.ndarray:
+        """groups x rows: what each noise adds to the variance of each weighted sum of runs."""
+        group = np.array(self._groups)[self._cell]
+        return np.stack(
+            [(rows[..., group == place] ** 2).sum(axis=-1) * one.spread**2 for place, one in enumerate(self.noise)]
+        )
+
+    def _critical(self, rows: np.ndarray, parts: np.ndarray, chosen_from: Sequence[Cell], level: float) -> np.ndarray:
+        """How many standard errors the CIs reach to either side, so that all hold together.
+
+        By simulation of the largest |t| (max-t). Where the second level was picked as the lowest of several, the
+        largest is taken over all that might have been picked.
+        """
+        if len(rows) == 1 and not chosen_from:
+            return np.array([t_reach(level, self._freedom(parts[:, 0]))])
+        normal, scales = _draws(len(self._y), tuple(one.freedom for one in self.noise))
+        spread = np.array([one.spread for one in self.noise])[np.array(self._groups)[self._cell]]
+        noise = normal * spread
+        if chosen_from:
+            largest = self._any_lowest(noise, scales, [self._place[cell] for cell in chosen_from])
+        else:
+            error = np.sqrt(np.tensordot(scales, parts, axes=(0, 0)))
+            largest = (np.abs(noise @ rows.T) / error).max(axis=1)
+        return np.full(len(rows), np.quantile(largest, level))
+
+    def _any_lowest(self, noise: np.ndarray, scales: np.ndarray, places: Sequence[int]) -> np.ndarray:
+        """The largest |t| of each draw, of all cells against any of those that may be the lowest."""
+        weights, level = self.weights[places], self._levels[places]
+        parts = self._variances(weights[:, None] - weights[None])
+        drawn, lowest = noise @ weights.T, int(np.argmin(level))
+        largest = np.zeros(len(drawn))
+        for place in np.flatnonzero(level - level[lowest] <= REACH * np.sqrt(parts.sum(axis=0)[lowest])):
+            error = np.tensordot(scales, parts[:, place], axes=(0, 0))
+            away = np.abs(drawn - drawn[:, [place]]) / np.sqrt(np.where(error > 0, error, np.inf))
+            largest = np.maximum(largest, away.max(axis=1))
+        return largest
+
+
+@lru_cache(maxsize=32)
+def _draws(runs: int, freedoms: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normal noise, draws x runs, and groups x draws factors on the estimated variances."""
+    rng = np.random.default_rng(0)
+    scales = [rng.chisquare(freedom, DRAWS) / freedom if freedom else np.ones(DRAWS) for freedom in freedoms]
+    return rng.standard_normal((DRAWS, runs)), np.stack(scales)
+
+
+def between(beta: float, swept: Sequence[float]) -> dict[float, float] | None:
+    """A beta as a mixture of its two swept neighbours, linear in log(1 - beta); None where none are near enough.
+
+    Near enough: both within two steps of the paper's grid of each other, or one of them within a fifth of a step.
+
+    >>> between(0.9, [0.5, 0.9, 0.99])
+    {0.9: 1.0}
+    >>> {b: round(share, 2) for b, share in between(0.93, [0.9, 0.94377]).items()}
+    {0.9: 0.38, 0.94377: 0.62}
+    """
+    u = math.log10(1 - beta)
+    near = min(swept, key=lambda one: abs(math.log10(1 - one) - u), default=None)
+    if near is None:
+        return None
+    below, above = [b for b in swept if b < beta], [b for b in swept if b > beta]
+    if beta in swept or not below or not above:
+        return {near: 1.0} if abs(math.log10(1 - near) - u) <= CLOSE else None
+    low, high = math.log10(1 - max(below)), math.log10(1 - min(above))
+    if low - high > WIDEST:
+        return {near: 1.0} if abs(math.log10(1 - near) - u) <= CLOSE else None
+    share = (low - u) / (low - high)
+    return {max(below): 1 - share, min(above): share}
+
+
+CLOSE = 0.05
+"""A swept beta this near in log10(1 - beta) stands for another one; a step of the paper's grid is 0.25."""
+
+WIDEST = 0.55
+"""Two swept betas farther apart than this in log10(1 - beta) say nothing about a beta between them."""
+
+
+def _order(beta: Beta, rate: float | None) -> tuple[bool, tuple[float, ...], float]:
+    return isinstance(beta, tuple), beta if isinstance(beta, tuple) else (beta,), -1.0 if rate is None else rate
+
+
+def _key(cell: Cell) -> tuple[bool, tuple[float, ...], float]:
+    return _order(*cell)

@@ -1,0 +1,88 @@
+"""Runs that a study asks for and that have not ended: not run yet, or lost, for example by an interrupted copy.
+
+What was asked for is in `study.json`. A run that is missing must be said wherever betas are compared: without it
+another beta may be the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from oneclock.runs.adaptive import recorded_protocol
+from oneclock.runs.key import RunKey
+from oneclock.runs.protocols import Protocol, all_keys, next_step
+from oneclock.runs.record import RunRecord
+
+_LISTED = 5
+"""How many missing runs a sentence names."""
+
+
+def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[str, list[RunKey]]:
+    """The runs that the study in `header` (its `study.json`) asks for next, by experiment; none where it is complete.
+
+    >>> grid = {"kind": "grid", "betas": [0.5, 0.9], "seeds": [1]}
+    >>> done = RunRecord(RunKey("a", 0.5, 1, 9), "finished", 9, best_loss=2.0)
+    >>> missing = missing_runs({"targets": [{"name": "a", "budget": 9}], "protocol": grid}, [done])
+    >>> [key.folder for key in missing["a"]]
+    ['a/beta-0.9-seed-1']
+    """
+    by_experiment: dict[str, list[RunRecord]] = {}
+    for run in ended:
+        by_experiment.setdefault(run.experiment, []).append(run)
+    missing = {}
+    try:
+        protocol = recorded_protocol(header["protocol"])
+        for target in header["targets"]:
+            name = str(target.get("experiment") or target.get("name"))
+            base = RunKey(name, 0.0, 0, target["budget"])
+            missing[name] = _asked_for(protocol, base, by_experiment.get(name, []))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"study.json is not a study of oneclock: {error!r}") from None
+    return {name: keys for name, keys in missing.items() if keys}
+
+
+def _asked_for(protocol: Protocol, base: RunKey, runs: Sequence[RunRecord]) -> list[RunKey]:
+    losses = {base.at(run.beta, run.seed, run.lr): run.loss for run in runs}
+    # Experiments with different seeds of their own do not say them in study.json: those that ran are all that is known.
+    seeds = protocol.seeds or tuple(sorted({run.seed for run in runs}))
+    if not seeds:
+        return []
+    asked = replace(protocol, seeds=seeds)
+    known = {key: losses[key] for key in all_keys(asked, base) if key in losses}
+    return list(next_step(asked, known, base).runs)
+
+
+def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[RunRecord]:
+    """Missing runs as records without a result, with the learning rate that runs of the same factor had.
+
+    A factor that no run has had yet says nothing about a learning rate: its runs are left out.
+    """
+    lrs = {(run.experiment, run.lr): run.key.learning_rate for run in ended}
+    known = [key for key in keys if key.lr is None or (key.experiment, key.lr) in lrs]
+    return [RunRecord(replace(key, lr=lrs.get((key.experiment, key.lr))), "waiting") for key in known]
+
+
+def in_words(keys: Iterable[RunKey]) -> str:
+    """Missing runs in one clause.
+
+    >>> in_words([RunKey("a", 0.9, 1, 9), RunKey("a", 0.99, 1, 9)])
+    '2 planned runs are missing (not run yet, or lost): beta 0.9 seed 1, beta 0.99 seed 1'
+    """
+    keys = sorted(keys, key=lambda key: key.order)
+    runs = "planned run is" if len(keys) == 1 else "planned runs are"
+    named = ", ".join(_named(key) for key in keys)
+    if len(keys) > _LISTED:  # then the betas alone
+        betas = list(dict.fromkeys(map(_betas, keys)))
+        named = f"at beta {', '.join(betas[:_LISTED])}{' and others' if len(betas) > _LISTED else ''}"
+    return f"{len(keys)} {runs} missing (not run yet, or lost): {named}"
+
+
+def _named(key: RunKey) -> str:
+    lr = "" if key.lr is None else f" lr {key.lr:g}"
+    return f"beta {_betas(key)}{lr} seed {key.seed}"
+
+
+def _betas(key: RunKey) -> str:
+    return "/".join(f"{beta:g}" for beta in dict.fromkeys(key.betas))

@@ -1,0 +1,336 @@
+"""Which runs are next, given what has ended: pure functions, no files and no training.
+
+A protocol is plain data. `next_step` looks at the losses so far and returns the runs to do now, or the reason why there
+are none left. Nothing is remembered between calls: after a crash the same losses give the same answer. Here are the
+protocols that need no search; `oneclock.runs.adaptive` has the one that does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from oneclock.rule import GRID, checked_beta
+from oneclock.runs.key import Beta, RunKey, plain_float, plain_int
+
+SEEDS = (1, 2, 3)
+"""The seeds of a target that does not say its own."""
+
+BASELINES = ((0.9, 0.999), (0.9, 0.95))
+"""What people use today: torch's default betas, and the usual betas of language models."""
+
+Losses = Mapping[RunKey, float]
+"""Best validation loss of every run that ended, lower is better: inf where it diverged, NaN where it failed."""
+
+OLD_NAMES = {
+    "arms": "baselines",
+    "rates": "learning_rates",
+    "again": "held_out_seeds",
+    "second": "second_stage",
+    "keep": "top_k",
+}
+"""Names in the files of older studies, and what they are called now."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do now: `runs`, or none and the `reason` why the protocol is done.
+
+    `at_most` bounds how many runs are left, these included.
+    """
+
+    runs: tuple[RunKey, ...]
+    at_most: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What all protocols have: the betas, the seeds, and the baselines beside them.
+
+    Args:
+        betas: The tied betas to sweep.
+        seeds: The seeds; left empty, the target's own.
+        baselines: Untied pairs (beta1, beta2) that run beside the sweep with every seed.
+    """
+
+    betas: tuple[float, ...] = GRID
+    seeds: tuple[int, ...] = ()
+    baselines: tuple[tuple[float, float], ...] = ()
+
+    kind: ClassVar[str]
+
+    def step(self, losses: Losses, base: RunKey) -> Step:
+        """The tied runs to do now; `base` gives the experiment and the budget of the runs asked for."""
+        raise NotImplementedError
+
+    def baselines_step(self, losses: Losses, base: RunKey) -> tuple[list[RunKey], int]:
+        """The runs of baselines to do now, and at most how many are left of them."""
+        rates: Sequence[float | None] = getattr(self, "learning_rates", ()) or (None,)
+        every = [base.at(pair, seed, lr) for pair in self.baselines for lr in rates for seed in self.seeds]
+        waiting = [key for key in every if key not in losses]
+        return waiting, len(waiting)
+
+    def as_data(self) -> dict[str, Any]:
+        """The protocol as plain data, with its kind; `protocol_from(**p.as_data()) == p`.
+
+        >>> protocol_from(**Paper().as_data()) == Paper()
+        True
+        """
+        unset = (
+            "seeds",
+            "learning_rates",
+            "held_out_seeds",
+            "max_runs",
+            "extra_betas",
+        )  # left out where they are left open
+        return {"kind": self.kind} | {name: one for name, one in asdict(self).items() if one or name not in unset}
+
+
+@dataclass(frozen=True)
+class Grid(Protocol):
+    """Every beta with every seed, at every learning rate where `learning_rates` are given.
+
+    Args:
+        learning_rates: What to cross the betas with: learning rates, or factors on an experiment's own.
+        held_out_seeds: Seeds that run last: every beta and baseline runs with them at the learning rate that was its
+            best with the other seeds. They were not used to select anything.
+    """
+
+    learning_rates: tuple[float, ...] = ()
+    held_out_seeds: tuple[int, ...] = ()
+
+    kind: ClassVar[str] = "grid"
+
+    def step(self, losses: Losses, base: RunKey) -> Step:
+        rates = self.learning_rates or (None,)
+        keys = [base.at(beta, seed, lr) for seed in self.seeds for lr in rates for beta in self.betas]
+        betas: list[Beta] = [*self.betas, *self.baselines]
+        last = [key for beta in betas for key in self._held_out(beta, losses, base)]
+        later = len(self.held_out_seeds) * len(betas) - len(last)
+        return _remaining([*keys, *last], losses, later, f"all {len(keys) + len(last)} runs of the grid have ended")
+
+    def _held_out(self, beta: Beta, losses: Losses, base: RunKey) -> list[RunKey]:
+        """A beta's runs with the held-out seeds, at its best learning rate; none while that is open."""
+        rates = self.learning_rates or (None,)
+        if any(base.at(beta, seed, lr) not in losses for lr in rates for seed in self.seeds):
+            return []
+        best, *_ = ranked({lr: mean([losses[base.at(beta, seed, lr)] for seed in self.seeds]) for lr in rates})
+        return [base.at(beta, seed, best) for seed in self.held_out_seeds]
+
+
+@dataclass(frozen=True)
+class Paper(Protocol):
+    """The paper's sweep: every beta with the first seed, then `top_k` betas with the other seeds.
+
+    Args:
+        second_stage: Which betas get the other seeds. `top_k`: those with the best losses of the first seed. `window`:
+            neighbours around the best. `neighbours`: the neighbours whose losses have the smallest sum, which are those
+            in the paper's published losses.
+        top_k: How many betas get the other seeds.
+    """
+
+    second_stage: Literal["top_k", "window", "neighbours"] = "top_k"
+    top_k: int = 5
+
+    kind: ClassVar[str] = "paper"
+
+    def step(self, losses: Losses, base: RunKey) -> Step:
+        first = [base.at(beta, self.seeds[0]) for beta in self.betas]
+        by_beta = {key.tied_beta: losses[key] for key in first if key in losses}
+        missing = len(first) - len(by_beta)
+        kept = self.kept(by_beta) if not missing else self._certain(by_beta, missing)
+        second = [base.at(beta, seed) for seed in self.seeds[1:] for beta in kept]
+        if missing:
+            repeats = min(self.top_k, len(self.betas)) * (len(self.seeds) - 1)
+            done = sum(key in losses for key in second)
+            runs = tuple(key for key in [*first, *second] if key not in losses)
+            return Step(runs, missing + repeats - done)
+        return _remaining(second, losses, 0, f"{len(first)} betas have run, the best {len(kept)} with every seed")
+
+    def _certain(self, by_beta: Mapping[float, float], missing: int) -> list[float]:
+        """The betas that get the other seeds whatever the missing runs bring: no worker needs to wait for those."""
+        return self.kept(by_beta)[: max(self.top_k - missing, 0)] if self.second_stage == "top_k" else []
+
+    def kept(self, first: Mapping[float, float]) -> list[float]:
+        """The betas that get the other seeds, from the first seed's losses."""
+        best = [beta for beta in ranked(first) if math.isfinite(first[beta])]
+        if self.second_stage == "top_k" or not best:
+            return best[: self.top_k]
+        betas = sorted(self.betas)
+        lowest = max(min(betas.index(best[0]) - self.top_k // 2, len(betas) - self.top_k), 0)
+        if self.second_stage == "neighbours":
+            sums = {at: math.fsum(first[beta] for beta in betas[at : at + self.top_k]) for at in self._starts(first)}
+            lowest = min(sums, key=sums.__getitem__, default=lowest)
+        return betas[lowest:][: self.top_k]
+
+    def _starts(self, first: Mapping[float, float]) -> list[int]:
+        """Where `top_k` neighbours begin that all have a finite loss."""
+        finite = [math.isfinite(first[beta]) for beta in sorted(self.betas)]
+        return [at for at in range(len(finite) - self.top_k + 1) if all(finite[at : at + self.top_k])]
+
+
+AnyProtocol = TypeVar("AnyProtocol", bound=Protocol)
+KINDS: dict[str, type[Protocol]] = {"paper": Paper, "grid": Grid}
+
+
+def next_step(protocol: Protocol, losses: Losses, base: RunKey) -> Step:
+    """The runs to do now, those of the baselines first, or the reason why none are left.
+
+    `base` is the key of any run of the experiment: it gives the experiment and the budget of the runs asked for.
+
+    >>> step = next_step(Paper(), {}, RunKey("digits", 0.9, 1, budget=20_000))
+    >>> len(step.runs), step.at_most
+    (13, 23)
+    """
+    protocol = protocol if protocol.seeds else replace(protocol, seeds=SEEDS)
+    waiting, left = protocol.baselines_step(losses, base)
+    step = protocol.step(losses, base)
+    return Step((*waiting, *step.runs), left + step.at_most) if waiting else step
+
+
+def protocol_from(kind: str, **values: Any) -> Protocol:
+    """The protocol of that name, its values checked; names of older studies are understood.
+
+    >>> protocol_from("paper", betas=[0.9, 0.99], keep=2)
+    Paper(betas=(0.9, 0.99), seeds=(), baselines=(), second_stage='top_k', top_k=2)
+    """
+    if kind not in KINDS:
+        raise ValueError(f"there is no protocol {kind!r}; choose one of {', '.join(KINDS)}")
+    values = {OLD_NAMES.get(name, name): value for name, value in values.items()}
+    names = {name: [one.name for one in fields(made)] for name, made in KINDS.items()}
+    if foreign := [name for name in values if name not in names[kind]]:
+        able = [name for name, known in names.items() if {*foreign} <= {*known}]
+        way = f"; the protocol {' or '.join(able)} has" if able else ""
+        raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(names[kind])}{way}")
+    protocol = KINDS[kind](**{name: _PLAIN.get(name, _same)(value, name) for name, value in values.items()})
+    if not protocol.betas or ("seeds" in values and not protocol.seeds):
+        raise ValueError("a protocol needs at least one beta and one seed")
+    _check_lists(protocol)
+    _check_counts(protocol)
+    return protocol
+
+
+def all_keys(protocol: Protocol, base: RunKey) -> list[RunKey]:
+    """The key of every run that the protocol may ask for.
+
+    >>> len(all_keys(Paper(seeds=(1, 2, 3)), RunKey("digits", 0.9, 1, budget=100)))
+    39
+    """
+    lrs = getattr(protocol, "learning_rates", ()) or (None,)
+    betas: list[Beta] = [*protocol.betas, *protocol.baselines]
+    seeds = (*protocol.seeds, *getattr(protocol, "held_out_seeds", ()))
+    return [base.at(beta, seed, lr) for beta in betas for lr in lrs for seed in seeds]
+
+
+def joined(before: Mapping[str, Any], protocol: AnyProtocol) -> AnyProtocol:
+    """The protocol with what a study had `before`, as data, besides its own betas, seeds, baselines and learning rates.
+
+    >>> joined(Grid(betas=(0.9,)).as_data(), Grid(betas=(0.992,))).betas
+    (0.9, 0.992)
+    """
+    had = {OLD_NAMES.get(name, name): value for name, value in before.items()}
+    more: dict[str, Any] = {}
+    for name in {*LISTS} & {*asdict(protocol)}:
+        if earlier := [tuple(one) if isinstance(one, list) else one for one in had.get(name) or ()]:
+            own = () if name == "betas" and protocol.betas == GRID else getattr(protocol, name)
+            more[name] = tuple(sorted({*earlier, *own}))
+            if name == "betas" and hasattr(protocol, "extra_betas"):
+                more["extra_betas"] = tuple(sorted({*had.get("extra_betas", ()), *({*own} - {*earlier})}))
+    return replace(protocol, **more)
+
+
+def ranked(losses: Mapping[Any, float]) -> list[Any]:
+    """Betas from the best loss to the worst; what has no finite loss comes last, a tie goes to the smaller beta."""
+    return sorted(losses, key=lambda beta: (losses[beta] if math.isfinite(losses[beta]) else math.inf, beta))
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of those that are not NaN."""
+    kept = [value for value in values if not math.isnan(value)]
+    return math.fsum(kept) / len(kept) if kept else math.nan
+
+
+def _several(values: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a list, such as {_EXAMPLES[name]}, got {values!r}")
+    return tuple(values)
+
+
+def _numbers(values: Any, name: str) -> tuple[float, ...]:
+    return tuple(plain_float(value, name) for value in _several(values, name))
+
+
+def _whole_numbers(values: Any, name: str) -> tuple[int, ...]:
+    return tuple(plain_int(value, name) for value in _several(values, name))
+
+
+def _betas(values: Any, name: str) -> tuple[float, ...]:
+    return tuple(checked_beta(value) for value in _numbers(values, name))
+
+
+def _pairs(values: Any, name: str) -> tuple[tuple[float, float], ...]:
+    pairs = [_betas(pair, name) for pair in _several(values, name)]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{name} must be pairs (beta1, beta2), such as {_EXAMPLES[name]}, got {values!r}")
+    return tuple((one, two) for one, two in pairs)
+
+
+def _count(value: Any, name: str) -> int | None:
+    return None if value is None else plain_int(value, name)
+
+
+def _same(value: Any, name: str) -> Any:
+    return value
+
+
+LISTS = ("betas", "seeds", "baselines", "learning_rates", "held_out_seeds")
+"""What a study can be extended by."""
+
+_EXAMPLES = {
+    "betas": "[0.9, 0.99]",
+    "seeds": "[1, 2, 3]",
+    "baselines": "[(0.9, 0.999)]",
+    "learning_rates": "[0.001, 0.003]",
+    "held_out_seeds": "[4, 5]",
+    "extra_betas": "[0.95]",
+}
+_PLAIN: dict[str, Any] = {
+    "betas": _betas,
+    "seeds": _whole_numbers,
+    "baselines": _pairs,
+    "learning_rates": _numbers,
+    "held_out_seeds": _whole_numbers,
+    "extra_betas": _betas,
+    "top_k": _count,
+    "max_runs": _count,
+}
+"""Values of a protocol as plain tuples, floats and ints; ValueError where they are not such."""
+
+
+def _check_lists(protocol: Protocol) -> None:
+    for name in LISTS:
+        given = getattr(protocol, name, ())
+        if len(set(given)) != len(given):
+            raise ValueError(f"{name} holds a value twice: {', '.join(map(str, given))}")
+    if twice := set(protocol.seeds or SEEDS) & set(getattr(protocol, "held_out_seeds", ())):
+        raise ValueError(f"held_out_seeds must differ from the seeds, got {sorted(twice)} in both")
+    rates = getattr(protocol, "learning_rates", ())
+    if not all(0 < lr < math.inf for lr in rates):
+        raise ValueError(f"learning_rates must be finite numbers above 0, got {', '.join(map(str, rates))}")
+
+
+def _check_counts(protocol: Protocol) -> None:
+    for name in ("top_k", "max_runs"):
+        if (count := getattr(protocol, name, None)) is not None and count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
+    stages = ("top_k", "window", "neighbours")
+    if (stage := getattr(protocol, "second_stage", "top_k")) not in stages:
+        raise ValueError(f"second_stage must be one of {', '.join(stages)}, got {stage!r}")
+
+
+def _remaining(keys: Collection[RunKey], losses: Losses, later: int, reason: str) -> Step:
+    runs = tuple(key for key in keys if key not in losses)
+    return Step(runs, len(runs) + later, None if runs or later else reason)

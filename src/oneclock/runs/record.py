@@ -1,0 +1,142 @@
+"""The record of a run: one value from the plan to the report. What a loss is, and what diverged means, is said here.
+
+A record holds what is known: of a run that waits its key alone, of one that has ended its losses, and its curves where
+they were read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from oneclock.horizon import Curve
+from oneclock.runs.key import Beta, RunKey
+
+End = Literal["finished", "diverged", "failed"]
+"""How a run ended: it `finished`, it `diverged` (a loss that is not finite), or it `failed` (the reason says why)."""
+
+Status = Literal["waiting", "running", "interrupted", "finished", "diverged", "failed", "damaged"]
+"""Where a run is. `interrupted`: it has begun, and nobody works on it. `damaged`: its files cannot be trusted."""
+
+ENDS: frozenset[str] = frozenset(get_args(End))
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run: its key, where it is, and what it measured.
+
+    Args:
+        key: Which run it is.
+        status: Where it is, or how it ended.
+        steps: The optimizer steps it has made.
+        best_loss: Its smallest finite validation loss; None where there is none.
+        best_step: The first step with that loss.
+        best_train_loss: Its smallest finite training loss; None where there is none, or it was not read.
+        seconds: How long it took.
+        reason: Why it failed, diverged or is damaged.
+        val: Its validation curve; None where there is none, or it was not read.
+        train: Its training curve, likewise.
+        environment: Where it ran: versions, commit, data.
+
+    >>> key = RunKey("digits", 0.9, seed=1, budget=100)
+    >>> RunRecord(key, "finished", 100, best_loss=1.5).loss, RunRecord(key, "diverged", 40, best_loss=1.2).loss
+    (1.5, inf)
+    """
+
+    key: RunKey
+    status: Status
+    steps: int = 0
+    best_loss: float | None = None
+    best_step: int | None = None
+    best_train_loss: float | None = None
+    seconds: float | None = None
+    reason: str | None = None
+    val: Curve | None = field(default=None, repr=False)
+    train: Curve | None = field(default=None, repr=False)
+    environment: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def loss(self) -> float:
+        """What the run counts for where betas are compared; lower is better.
+
+        Infinite where it diverged: worse than any finite loss. NaN where it failed or has not ended: not known.
+        """
+        if self.status not in ("finished", "diverged"):
+            return math.nan
+        return math.inf if self.diverged or self.best_loss is None else self.best_loss
+
+    @property
+    def train_loss(self) -> float:
+        """The same for the training loss; NaN where none was recorded."""
+        if self.diverged:
+            return math.inf
+        return self.best_train_loss if self.status == "finished" and self.best_train_loss is not None else math.nan
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it ended without a finite validation loss to count: it diverged, or finished without any."""
+        return self.status == "diverged" or (self.status == "finished" and self.best_loss is None)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it finished, diverged or failed."""
+        return self.status in ENDS
+
+    @property
+    def experiment(self) -> str:
+        return self.key.experiment
+
+    @property
+    def beta(self) -> Beta:
+        return self.key.beta
+
+    @property
+    def tied_beta(self) -> float:
+        return self.key.tied_beta
+
+    @property
+    def seed(self) -> int:
+        return self.key.seed
+
+    @property
+    def lr(self) -> float | None:
+        return self.key.lr
+
+    @property
+    def budget(self) -> int:
+        return self.key.budget
+
+    def as_row(self) -> dict[str, Any]:
+        """The record as one flat row of a table; curves and environment are left out.
+
+        >>> record = RunRecord(RunKey("digits", 0.9, seed=1, budget=100), "running", 50)
+        >>> RunRecord.from_row(record.as_row()) == record
+        True
+        """
+        key = {name: getattr(self.key, name) for name in _KEY}
+        return key | {name: getattr(self, name) for name in _MEASURED}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> RunRecord:
+        """The record of such a row; other columns are ignored."""
+        return cls(RunKey(**{name: row[name] for name in _KEY}), **{name: row[name] for name in _MEASURED})
+
+
+_KEY = ("experiment", "beta", "lr", "seed", "budget")
+_MEASURED = ("status", "steps", "best_loss", "best_step", "seconds", "reason")
+ROW = (*_KEY, *_MEASURED)
+"""The columns of `RunRecord.as_row`."""
+
+
+def has_diverged(val_losses: Sequence[float | None]) -> bool:
+    """Whether a run with these validation losses, in the order of their steps, diverged: the last is not finite.
+
+    A loss that was not measured is None and does not count.
+
+    >>> has_diverged([2.0, math.nan]), has_diverged([2.0, math.inf, 1.5, None]), has_diverged([])
+    (True, False, False)
+    """
+    last = next((loss for loss in reversed(val_losses) if loss is not None), None)
+    return last is not None and not math.isfinite(last)

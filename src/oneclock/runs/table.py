@@ -1,0 +1,272 @@
+"""The one door in: a long table, a file of one, or a study's folder of records -> a `Sweeps` of sweeps.
+
+    experiment  split  budget  t_es  beta  beta2  lr  seed  status
+        and  step  val_loss  train_loss       one row per evaluation
+        or   min_val_loss  min_train_loss     one row per run
+        or   seed_best_val_losses             one row per beta, `seed_cells` says how
+
+`experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
+`budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
+only: a row where it is set and differs from `beta` stands beside the sweep and never in it. `lr` is the learning rate
+where several were swept. `status` is `finished` or `diverged`; without it, a run diverged when its last validation loss
+is not finite. A row with a training loss and no validation loss is an evaluation of the training loss alone. Rows count
+from 1 below the header; their order means nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oneclock.guards import lines, plain_file, plain_table, refuse_vast
+from oneclock.plain_text import cell_as_it_was, printable, without_places
+from oneclock.runs.columns import Rows
+from oneclock.runs.evaluations import Evaluations
+from oneclock.runs.files import read_json
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.planned import in_words, missing_runs, waiting_runs
+from oneclock.runs.record import RunRecord
+from oneclock.runs.run_files import places
+from oneclock.runs.seed_cells import LOSSES, one_row_per_seed
+from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Sweep", "Sweeps", "read", "sweeps_of"]
+
+_RUN = ("experiment", "split", "budget", "beta", "beta2", "lr", "seed", "status")
+_MEASURED = ("t_es", "step", "val_loss", "train_loss", "min_val_loss", "min_train_loss")
+_PARQUET = (".parquet", ".pq")
+_TEXT = {".csv": ",", ".tsv": "\t"}
+
+
+def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Sweeps:
+    """A study from a CSV or Parquet file, a study's folder, a DataFrame or a mapping of columns.
+
+    >>> study = read({"experiment": ["digits"] * 2, "budget": [500] * 2, "beta": [0.9, 0.99], "min_val_loss": [1, 2]})
+    >>> study.sweeps[0].betas
+    (0.9, 0.99)
+    """
+    if isinstance(source, Mapping):
+        return sweeps_of(source)
+    if not isinstance(source, str | Path):
+        return sweeps_of(_columns(source))
+    path = Path(source)
+    if path.is_dir():
+        return _sweeps_of_records(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; give a CSV or Parquet file, or a study's folder")
+    frame = _frame(path)
+    try:
+        return sweeps_of(_columns(frame))
+    except ValueError as error:
+        raise ValueError(f"{path.name}, {error}") from None
+
+
+def _frame(path: Path) -> pd.DataFrame:
+    suffix = plain_file(path).suffix.lower()
+    if suffix in _PARQUET:
+        return _parquet(path)
+    if suffix not in _TEXT:
+        raise ValueError(f"{path.name} is neither .csv, .tsv nor .parquet; save the table as one of them")
+    return _text(path, _TEXT[suffix])
+
+
+def _text(path: Path, delimiter: str) -> pd.DataFrame:
+    """A table of lines, every cell as text, so that numbers keep every digit."""
+    import pandas as pd
+
+    plain_table(path, delimiter)
+    try:
+        _refuse_repeated(next(csv.reader(lines(path), delimiter=delimiter), []))
+        frame = pd.read_csv(path, sep=delimiter, dtype=object)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV in UTF-8") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
+        raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first cells for names of the rows
+        raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
+    _refuse_hidden_rows(frame, path, delimiter)
+    if "experiment" in frame:
+        frame["experiment"] = frame["experiment"].map(cell_as_it_was, na_action="ignore")
+    return frame
+
+
+def _refuse_hidden_rows(frame: pd.DataFrame, path: Path, delimiter: str) -> None:
+    """ValueError where a cell that is not used has rows inside: two stray quotes make one of all between them."""
+    for name in frame.columns.difference([*_RUN, *_MEASURED]):
+        cells = frame[name].dropna()
+        hidden = cells[cells.str.contains(r"[\r\n]") & cells.str.contains(delimiter, regex=False)]
+        if count := int(hidden.str.count(r"\r\n|\r|\n").sum()):
+            where = f"the column {printable(str(name))!r}, row {hidden.index[0] + 1}"
+            way = "a stray quote does that: mend it, or leave the column out"
+            raise ValueError(f"{path.name} hides {count} line(s) in quoted cells of {where}; {way}")
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    """A Parquet table, unpacked only where its own account of its size allows it."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError("a Parquet file needs pyarrow: pip install 'oneclock[logs]'") from None
+    try:
+        told = parquet.read_metadata(path)
+        refuse_vast(path, told.num_rows, told.num_columns)
+        return parquet.read_table(path).to_pandas(ignore_metadata=True)
+    except (pyarrow.ArrowException, ValueError, TypeError, KeyError, OSError, NotImplementedError) as error:
+        why = printable(" ".join(str(error).split()))
+        raise ValueError(f"{path.name} cannot be read as a Parquet table: {why}") from None
+
+
+def sweeps_of(
+    columns: Mapping[str, Sequence[Any]],
+    missing: tuple[str, ...] = (),
+    measured: Sequence[np.ndarray] | None = None,
+) -> Sweeps:
+    """A study from the columns of a long table, all of one length. Every ValueError names the row.
+
+    Or from a row per run, with the evaluations of each run in `measured`: rows of step, val_loss and train_loss.
+    """
+    if LOSSES in columns and not {"val_loss", "min_val_loss"} & columns.keys():
+        columns = one_row_per_seed(columns)
+    table = Rows.checked(columns, measured)
+    order = np.lexsort((table.step, *table.key().T[::-1]))
+    key = table.key()[order]
+    starts = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(axis=1)])
+    runs: dict[int, list[RunRecord]] = {}
+    for rows in np.split(order, starts[1:]):
+        runs.setdefault(int(table.experiment[rows[0]]), []).append(table.run(rows))
+    sweeps, left_out = [], list(missing)
+    for code, own in runs.items():
+        sweep = table.sweep(code, own)
+        if any(np.isfinite(run.loss) for run in sweep.tied):
+            sweeps.append(sweep)
+        else:
+            left_out.append(f"{sweep.name}: no tied beta has a finite loss; left out")
+    if not sweeps:
+        raise ValueError("no experiment has a tied beta with a finite loss; there is nothing to analyse")
+    sweeps.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
+    return Sweeps(tuple(sweeps), tuple(left_out))
+
+
+def _sweeps_of_records(path: Path) -> Sweeps:
+    """A study from its records. Runs that are unfinished, failed or missing are left out, and said to be."""
+    rows: list[tuple[Any, ...]] = []
+    measured: list[np.ndarray] = []
+    missing: list[str] = []
+    without: dict[str, list[RunRecord]] = {}
+    data: dict[str, set[str]] = {}
+    states: Counter[str] = Counter()
+    environments: Counter[str] = Counter()
+    ended: list[RunRecord] = []
+    begun: set[str] = set()
+    for folder, files in places(path):
+        if files.length("run.json") is None:
+            missing += [f"{folder}: its run.json is missing, so that it cannot be read; left out"]
+            continue
+        run = RunFolder.read(f"{path}/runs/{folder}", files)
+        key, (result, known) = run.key, run.whole()
+        ended += [] if result is None else [result]
+        states["unfinished" if result is None else result.status] += 1
+        environments[json.dumps(run.environment, sort_keys=True)] += 1
+        data.setdefault(key.experiment, set()).add(str(run.environment.get("data") or ""))
+        if result is None or result.status == "failed":
+            reason = without_places((result and result.reason) or "no reason recorded")
+            why = "is not finished" if result is None else f"failed ({reason})"
+            missing.append(f"{key.experiment}: beta {key.beta}, seed {key.seed} {why}; left out")
+            begun.add(key.folder)
+            key = replace(key, lr=key.learning_rate)
+            without.setdefault(key.experiment, []).append(RunRecord(key, result.status if result else "interrupted"))
+        else:
+            rows.append((*_head(key), result.status))
+            measured.append(_measured(known))
+    planned, damage = _planned_and_missing(path, ended, begun)
+    missing += damage
+    for name, keys in planned.items():
+        missing.append(f"{name}: {in_words(keys)}")
+        without.setdefault(name, []).extend(waiting_runs(keys, ended))
+    missing += _different_data(data)
+    if not rows:
+        waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
+        raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
+    columns = dict(zip(_RUN, zip(*rows, strict=True), strict=True))
+    ran_on = tuple((json.loads(text), count) for text, count in environments.most_common() if text != "{}")
+    study = sweeps_of(columns, tuple(missing), measured)
+    sweeps = tuple(replace(sweep, without_result=tuple(without.get(sweep.name, ()))) for sweep in study.sweeps)
+    return replace(study, sweeps=sweeps, states=states, environments=ran_on)
+
+
+def _planned_and_missing(
+    path: Path, ended: Sequence[RunRecord], begun: set[str]
+) -> tuple[dict[str, list[RunKey]], list[str]]:
+    """The runs that study.json asks for and that have neither ended nor begun, by experiment; and why none is known."""
+    if not (path / "study.json").exists():
+        return {}, []
+    try:
+        missing = missing_runs(read_json(path / "study.json"), ended)
+    except ValueError:  # a damaged file: the runs are whole without it
+        return {}, ["study.json is damaged, so runs that are missing cannot be noticed; the same sweep writes it anew"]
+    absent = {name: [key for key in keys if key.folder not in begun] for name, keys in missing.items()}
+    return {name: keys for name, keys in absent.items() if keys}, []
+
+
+def _different_data(hashes: Mapping[str, set[str]]) -> list[str]:
+    """A sentence for each experiment whose records have more than one hash of data; an empty one is unknown."""
+    counts = {name: len(known - {""}) for name, known in hashes.items()}
+    return [
+        f"{name}: its runs were trained on {count} different sets of data, as their records say"
+        for name, count in counts.items()
+        if count > 1
+    ]
+
+
+def _head(key: RunKey) -> tuple[Any, ...]:
+    """What all rows of a run have in common, but its status."""
+    beta, beta2 = key.beta if isinstance(key.beta, tuple) else (key.beta, None)
+    return key.experiment, key.split, key.budget, beta, beta2, key.learning_rate, key.seed
+
+
+def _measured(known: Evaluations) -> np.ndarray:
+    """One row of step and losses per evaluation; a run without any is one row without a loss, lest it vanish."""
+    rows = np.array([known.steps, known.val_losses, known.train_losses], dtype=float).T
+    if None in known.val_losses and None in known.train_losses:
+        measured = zip(known.val_losses, known.train_losses, strict=True)
+        rows = rows[[val is not None or train is not None for val, train in measured]]
+    return rows if len(rows) else np.array([[0, math.nan, math.nan]])
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:
+    """A frame's columns as plain lists or arrays, whatever pandas calls its strings and its missing values."""
+
+    _refuse_repeated([str(name) for name in frame.columns])
+
+    def column(values: pd.Series[Any]) -> Any:
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "if":
+            return values.to_numpy()
+        return [None if absent else value for value, absent in zip(values, values.isna(), strict=True)]
+
+    return {str(name): column(frame[name]) for name in frame.columns}
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    repeated = [name for name, times in Counter(names).items() if times > 1 and name]
+    if repeated:
+        raise ValueError(f"the table has the column {repeated[0]!r} more than once; rename one of them")
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """A sort key that puts 2 before 10."""
+    parts = re.split(r"(\d+)", name)
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part]

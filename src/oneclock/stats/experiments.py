@@ -1,0 +1,203 @@
+"""One experiment's result: its best beta, every beta beside it, the baselines, and what rules would have cost.
+
+All differences are paired by seed and measured from one reference: the best beta (`oneclock.runs.best`). Rules are
+judged at the planned steps, at their own beta, interpolated between the swept ones. Baselines are compared with the
+recommended beta, which no loss of this sweep has picked. The paper's own gaps, measured from its oracle, are `gap`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from oneclock.horizon import early_stop
+from oneclock.rule import RECOMMENDED, Refresh, Rule
+from oneclock.runs.best import Best, cell_runs, judge, with_missing
+from oneclock.runs.losses import TARGET, Losses, error_bars, losses_of, relative_gaps, time_to_target
+from oneclock.runs.noise import Cell
+from oneclock.runs.paired import Difference, PairedSweep, between
+from oneclock.runs.record import RunRecord
+from oneclock.runs.sweeps import Sweep
+from oneclock.stats.results import BaselinePoint, BetaPoint, RuleCost, SeedRun, TimeToTarget
+from oneclock.stats.sources import budget_of
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSweep:
+    """A sweep with its paired fit and its verdict: what rules and baselines are measured on.
+
+    `whole` has all learning rates, `sweep` each beta at its own best one.
+    """
+
+    whole: Sweep
+    sweep: Sweep
+    fit: PairedSweep
+    best: Best
+    steps: float
+
+    @cached_property
+    def cells(self) -> dict[float, Cell]:
+        """The tied betas with a finite loss, each with the cell at its best learning rate."""
+        lrs = self.fit.best_lrs()
+        return {
+            beta: (beta, rate)
+            for beta, rate in lrs.items()
+            if not isinstance(beta, tuple) and (beta, rate) in self.fit.cells
+        }
+
+    @property
+    def not_measured(self) -> tuple[float, ...]:
+        """Tied betas of which no run has a result, though some were started."""
+        betas = {run.tied_beta for run in self.whole.without_result if run.key.is_tied}
+        return tuple(sorted(betas - set(self.whole.betas)))
+
+    @cached_property
+    def reference(self) -> Cell:
+        """What excess losses are measured from: the best beta, or the lowest one where no beta is best."""
+        cells = self.cells
+        if self.best.beta is not None:
+            return cells[self.best.beta]
+        return min(cells.values(), key=lambda cell: (self.fit.losses[cell], cell[0]))
+
+    def mixture(self, beta: float | None) -> dict[Cell, float] | None:
+        """A beta as a mixture of its swept neighbours; None where none are near enough, empty where one diverged."""
+        shares = None if beta is None else between(beta, self.sweep.betas)
+        if shares is None:
+            return None
+        return {self.cells[one]: share for one, share in shares.items()} if shares.keys() <= self.cells.keys() else {}
+
+
+def fitted(whole: Sweep, sweep: Sweep, steps: float) -> FittedSweep:
+    """Fit a sweep once, for everything that is said about it."""
+    fit = PairedSweep(cell_runs(whole))
+    return FittedSweep(whole, sweep, fit, with_missing(judge(fit), whole.without_result), steps)
+
+
+def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
+    """Every tied beta of a sweep; `losses` are its plain means, as the paper has them."""
+    sweep, cells, reference = one.sweep, one.cells, one.reference
+    excess = _excess(one, cells, reference)
+    oracle = int(losses.oracle[0])
+    train = losses_of([sweep], "min_train_loss").loss[0]
+    train_gaps = relative_gaps(train) if 0 < train.min() < np.inf else np.full(len(train), np.nan)
+    by_beta = {beta: [run for run in sweep.tied if run.beta == beta] for beta in sweep.betas}
+    times = {beta: time_to_target(runs, TARGET * float(losses.loss[0, oracle])) for beta, runs in by_beta.items()}
+    points = []
+    for place, (beta, runs) in enumerate(by_beta.items()):
+        minima = [run.best_loss for run in runs if run.best_loss is not None]
+        below, above = error_bars(minima) or (None, None)
+        points.append(
+            BetaPoint(
+                beta=beta,
+                loss=one.fit.losses[cells[beta]] if beta in cells else math.inf,
+                excess=excess[beta].value if beta in excess else math.inf,
+                interval=excess[beta].interval if beta in excess else None,
+                mean_loss=float(losses.loss[0, place]),
+                gap=float(losses.gaps[0, place]),
+                below=below,
+                above=above,
+                seeds=len(minima),
+                train_loss=_finite(train[place]),
+                train_gap=_finite(train_gaps[place]),
+                target=_target(times[beta], times[sweep.betas[oracle]]),
+                runs=tuple(_run(run, budget_of(sweep)) for run in runs),
+                lr=runs[0].lr if one.whole.has_lrs else None,
+            )
+        )
+    return tuple(points)
+
+
+def _excess(one: FittedSweep, cells: Mapping[float, Cell], reference: Cell) -> dict[float, Difference]:
+    """Each beta against the best, with simultaneous CIs: the same comparisons that the verdict's ties come from."""
+    others = {beta: cell for beta, cell in cells.items() if cell != reference}
+    pairs = [({cell: 1.0}, {reference: 1.0}) for cell in others.values()]
+    found = dict(zip(others, one.fit.compare(pairs, list(cells.values())), strict=True))
+    return found | {beta: Difference(0.0, None) for beta, cell in cells.items() if cell == reference}
+
+
+def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterator[BaselinePoint]:
+    """The untied pairs, each against the recommended beta for the planned steps."""
+    lrs = one.fit.best_lrs()
+    beta = beta_of(recommended, one.steps)
+    mixture = one.mixture(beta) or None
+    against = mixture or {one.reference: 1.0}
+    pairs = [pair for pair in lrs if isinstance(pair, tuple)]
+    known = [pair for pair in pairs if (pair, lrs[pair]) in one.fit.cells]
+    found = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in known])
+    differences = dict(zip(known, found, strict=True))
+    for pair in sorted(pairs):
+        runs = [run for run in one.sweep.untied if run.beta == pair]
+        difference = differences.get(pair, Difference(math.inf, None))
+        yield BaselinePoint(
+            name=f"({pair[0]:g}, {pair[1]:g})",
+            beta1=pair[0],
+            beta2=pair[1],
+            against=float(one.reference[0]) if mixture is None or beta is None else beta,  # type: ignore[arg-type]
+            is_recommended=mixture is not None,
+            excess=difference.value,
+            interval=difference.interval,
+            loss=one.fit.losses.get((pair, lrs[pair]), math.inf),
+            seeds=sum(run.best_loss is not None for run in runs),
+            runs=tuple(_run(run, budget_of(one.sweep)) for run in runs),
+            lr=lrs[pair] if one.whole.has_lrs else None,
+        )
+
+
+def named_rules(rule: Refresh, given: Sequence[Rule]) -> list[tuple[str, Rule]]:
+    """The recommendation and the paper's rule by these names, then what a person asked for by its own."""
+    always: list[tuple[str, Rule]] = [("recommended", RECOMMENDED), ("paper", Refresh())]
+    return always + [(one.name, one) for one in (rule, *given) if one not in (RECOMMENDED, Refresh())]
+
+
+def rule_costs(one: FittedSweep, rules: Sequence[tuple[str, Rule]]) -> tuple[RuleCost, ...]:
+    """What each rule would have cost at the planned steps. The CIs of all rules of a sweep hold together."""
+    betas = [beta_of(rule, one.steps) for _, rule in rules]
+    mixtures = [one.mixture(beta) for beta in betas]
+    reference = {one.reference: 1.0}
+    distinct = [mixture for mixture in mixtures if mixture and mixture != reference]
+    found = iter(one.fit.compare([(mixture, reference) for mixture in distinct]))
+    costs = []
+    for (name, _), beta, mixture in zip(rules, betas, mixtures, strict=True):
+        if mixture is None:
+            costs.append(RuleCost(name, beta, (), None, None))
+            continue
+        near = tuple(between(beta or 0.0, one.sweep.betas) or ())
+        difference = Difference(0.0 if mixture else math.inf, None)
+        if mixture and mixture != reference:
+            difference = next(found)
+        costs.append(RuleCost(name, beta, near, difference.value, difference.interval))
+    return tuple(costs)
+
+
+def beta_of(rule: Rule, steps: float) -> float | None:
+    """The rule's own beta for so many steps; None where it has none.
+
+    >>> beta_of(Refresh(), 20_000), beta_of(Refresh(), 500)
+    (0.95, None)
+    """
+    try:
+        return rule(steps)
+    except ValueError:
+        return None
+
+
+def _run(run: RunRecord, budget: float | None) -> SeedRun:
+    stop = None if run.val is None else early_stop(run.val, budget)
+    return SeedRun(run.seed, run.best_loss, run.best_train_loss, stop)
+
+
+def _target(times: Sequence[float] | None, base: Sequence[float] | None) -> TimeToTarget | None:
+    if times is None or base is None:
+        return None
+    steps, own = statistics.median_high(times), statistics.median_high(base)
+    ratio = steps / own if math.isfinite(steps) and math.isfinite(own) and own > 0 else None
+    return TimeToTarget(_finite(steps), ratio, sum(map(math.isfinite, times)), len(times))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,228 @@
+"""The paper's protocol: rules at T_ES, moved to the nearest swept beta, by the gap of plain means to the oracle.
+
+The paper's tables, the calibration of R0 and the noise in T_ES are made from this. `rules` compares rules without the
+grid, paired by seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from oneclock.rule import Fixed, Rule
+from oneclock.runs.losses import Losses, losses_of, relative_gaps
+from oneclock.runs.paired import Interval
+from oneclock.runs.sweeps import Sweep
+from oneclock.stats.intervals import DRAWS, Resamples, basic_interval, joined, resample
+from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, take_selected, within
+from oneclock.stats.sources import Horizons
+
+FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")
+
+
+@dataclass(frozen=True, eq=False)
+class ProtocolData:
+    """What every rule meets: n sweeps with their horizons and budgets, split into `sets` of indices, and the draws.
+
+    `train_gaps` are n x m gaps on the training loss, None where it was not recorded everywhere.
+    """
+
+    losses: Losses
+    train_gaps: np.ndarray | None
+    horizons: tuple[float, ...]
+    sets: dict[str, np.ndarray]
+    resamples: Resamples
+    known: dict[tuple[str, bytes], Risk] = field(default_factory=dict)
+
+    def row(
+        self,
+        rule: Rule,
+        name: str | None = None,
+        chosen_by: str | None = None,
+    ) -> RuleRow:
+        """What `rule` picks in every experiment by T_ES, and its risk by split."""
+        index = select_beta(rule, self.horizons, self.losses.betas)
+        risks = {split: self.risk(index, split) for split in self.sets}
+        return RuleRow(
+            name=name or rule.name,
+            horizon="t_es",
+            chosen_by=chosen_by,
+            betas=_known(take_selected(self.losses.betas, index)),
+            gaps=_known(take_selected(self.losses.gaps, index)),
+            **risks,
+        )
+
+    def risk(self, index: np.ndarray, split: str) -> Risk | None:
+        """The risk of these picks on one split; None where it is empty or the rule has no beta anywhere in it."""
+        rows = self.sets[split]
+        answered = rows[index[rows] >= 0]
+        if not len(answered):
+            return None
+        key = (split, index.tobytes())
+        if key not in self.known:
+            self.known[key] = self._risk(index, split, len(rows), answered)
+        return self.known[key]
+
+    def _risk(self, index: np.ndarray, split: str, experiments: int, answered: np.ndarray) -> Risk:
+        gaps = take_selected(self.losses.gaps, index)[answered]
+        drawn = self.drawn(self.resamples.gaps_at(index), index, split, answered)
+        likely = self.drawn(self.resamples.likely_gaps_at(index, self.losses), index, split, answered)
+        mean, largest, tail = (
+            Estimate(
+                float(value),
+                self._interval(float(value), place, drawn[0], likely[0]),
+                self._interval(float(value), place, drawn[1], likely[1]),
+            )
+            for place, value in enumerate(figures(gaps))
+        )
+        train = None if self.train_gaps is None else float(take_selected(self.train_gaps, index)[answered].mean())
+        return Risk(experiments, len(answered), mean, largest, tail, int(within(gaps)), train)
+
+    def _interval(
+        self, value: float, place: int, drawn: np.ndarray | None, likely: np.ndarray | None
+    ) -> Interval | None:
+        if drawn is None or likely is None:
+            return None
+        return joined(basic_interval(value, drawn[place], self.resamples.level), likely[place])
+
+    def drawn(
+        self, gaps: np.ndarray | None, index: np.ndarray, split: str, answered: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """From draws x n gaps (None: no seeds), 3 x draws figures: as drawn, and with experiments resampled too."""
+        by_seed = None if gaps is None else gaps[:, answered]
+        if len(answered) < 2:
+            return (None if by_seed is None else figures(by_seed)), None
+        members = (self.resamples.places[split][:, : len(answered)] * len(answered)).astype(np.intp)
+        if by_seed is None:
+            return None, figures(take_selected(self.losses.gaps, index)[answered][members])
+        return figures(by_seed), figures(np.take_along_axis(by_seed, members, axis=1))
+
+
+def best_fixed(data: ProtocolData, figure: Literal["mean", "max"]) -> Fixed:
+    """The swept beta with the smallest development mean (or max) gap when used everywhere; ties to the smaller beta.
+
+    One that every experiment was swept at comes before one that some were not. Without development experiments all of
+    them choose.
+    """
+    rows = data.sets["development"] if len(data.sets["development"]) else data.sets["all"]
+    place = FIGURES.index(figure)
+    return min(map(Fixed, swept(data)), key=lambda rule: (_figure(data, rule, rows, place), rule.beta))
+
+
+def swept(data: ProtocolData) -> list[float]:
+    """Every beta that some experiment was swept at, ascending."""
+    betas = data.losses.betas
+    return np.unique(betas[~np.isnan(betas)]).tolist()
+
+
+def _figure(data: ProtocolData, rule: Rule, rows: np.ndarray, place: int) -> tuple[int, float]:
+    """How many experiments the rule has no beta for, and the figure over the others."""
+    index = select_beta(rule, data.horizons, data.losses.betas)
+    answered = rows[index[rows] >= 0]
+    value = float(figures(take_selected(data.losses.gaps, index)[answered])[place]) if len(answered) else np.inf
+    return len(rows) - len(answered), value
+
+
+def index_of(data: ProtocolData, row: RuleRow) -> np.ndarray:
+    """Where the betas that a rule picked stand in what each experiment was swept at; -1 where it has none."""
+    return np.array(
+        [
+            -1 if beta is None else int(np.searchsorted(grid, beta))
+            for grid, beta in zip(data.losses.betas, row.betas, strict=True)
+        ]
+    )
+
+
+def _known(values: np.ndarray) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(value) else float(value) for value in values)
+
+
+def protocol_data(
+    sweeps: Sequence[Sweep], horizons: Sequence[Horizons], draws: int = DRAWS, seed: int = 0
+) -> ProtocolData:
+    """What every rule meets: the arrays of the sweeps, their split, and the resampled draws."""
+    losses = losses_of(sweeps)
+    train = losses_of(sweeps, "min_train_loss")
+    swept_at = train.loss[~np.isnan(losses.betas)]
+    everywhere = bool((np.isfinite(swept_at) & (swept_at > 0)).all())
+    splits = np.array([sweep.split for sweep in sweeps])
+    sets = {split: np.flatnonzero(splits == split) for split in ("development", "heldout")}
+    sets["all"] = np.arange(len(sweeps))
+    return ProtocolData(
+        losses=losses,
+        train_gaps=relative_gaps(train.loss) if everywhere else None,
+        horizons=tuple(horizon.used for horizon in horizons),
+        sets=sets,
+        resamples=resample(losses, sets, draws, seed=seed),
+    )
+
+
+def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
+    """For n betas, the index of the nearest value of each experiment's n x m grid; a tie goes to the smaller.
+
+    Plain distance, as `rule.nearest_beta`. Grids ascend and are padded with NaN.
+
+    >>> project(np.array([0.95, 0.5]), np.array([[0.0, 0.9, 0.99, np.nan], [0.0, 0.9, 0.99, 0.999]]))
+    array([2, 1])
+    """
+    return np.argmin(np.abs(np.where(np.isnan(grids), np.inf, grids) - betas[:, None]), axis=1)
+
+
+_APART = 1e-12
+"""Between betas that are farther apart, no rounding hides which is nearer."""
+
+
+def nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """For very many values, what `project` is for one: the index of the nearest value of one experiment's grid.
+
+    >>> nearest(np.array([[0.95, 0.5]]), np.array([0.0, 0.9, 0.99, np.nan]))
+    array([[2, 1]])
+    """
+    grid = grid[np.isfinite(grid)]
+    if len(grid) == 1:
+        return np.zeros(values.shape, dtype=np.intp)
+    index = np.clip(np.searchsorted(grid, values), 1, len(grid) - 1)  # from the first that is not below
+    while True:
+        down = (index > 0) & (np.abs(grid[index - 1] - values) <= np.abs(grid[index] - values))
+        index -= down
+        if not down.any() or np.diff(grid).min() > _APART:
+            return index
+
+
+def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:
+    """The rule's beta for each horizon, before projection; NaN where it has none.
+
+    >>> from oneclock.rule import Refresh
+    >>> rule_betas(Refresh(), [20_000, 500])
+    array([0.95,  nan])
+    """
+    known = {horizon: _beta_or_nan(rule, horizon) for horizon in set(horizons)}
+    return np.array([known[horizon] for horizon in horizons])
+
+
+def select_beta(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.ndarray:
+    """The index of the swept beta that the rule picks in each experiment, -1 where the rule has no beta.
+
+    A fixed beta is that very beta: it is not projected, and has no answer where it was not swept.
+
+    >>> from oneclock.rule import Fixed, Refresh
+    >>> grids = np.array([[0.0, 0.9, 0.99], [0.0, 0.95, 0.99]])
+    >>> select_beta(Fixed(0.95), [20_000] * 2, grids), select_beta(Refresh(), [20_000] * 2, grids)
+    (array([-1,  1]), array([2, 1]))
+    """
+    betas = rule_betas(rule, horizons)
+    if isinstance(rule, Fixed):
+        same = grids == betas[:, None]
+        return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+    return np.where(np.isnan(betas), -1, project(np.nan_to_num(betas), grids))
+
+
+def _beta_or_nan(rule: Rule, horizon: float) -> float:
+    try:
+        return rule(horizon)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,141 @@
+"""What is known about one experiment, as frozen values without behaviour. `experiments` makes them.
+
+Units: excess losses, gaps and the bounds of their intervals are fractions (0.01 is one percent), times are optimizer
+steps, losses are as measured. An excess is infinite where the beta has no finite loss. None means "not known".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oneclock.horizon import EarlyStop
+from oneclock.runs.best import Best
+from oneclock.runs.paired import Interval
+from oneclock.stats.exponents import Surface
+from oneclock.stats.intervals import NoiseFloor
+from oneclock.stats.sources import Horizons
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """One run of a sweep: its smallest losses, and where it would have stopped early (None without a curve)."""
+
+    seed: int
+    min_val_loss: float | None
+    min_train_loss: float | None
+    early_stop: EarlyStop | None
+
+
+@dataclass(frozen=True)
+class TimeToTarget:
+    """Steps until the validation loss first reaches 1.01 * min L: the median over seeds, a seed that never does last.
+
+    `steps` is None where that median seed never does; `ratio` is to the oracle's own steps (1 is as fast).
+    """
+
+    steps: float | None
+    ratio: float | None
+    reached: int
+    seeds: int
+
+
+@dataclass(frozen=True)
+class BetaPoint:
+    """One tied beta of a sweep at its own best learning rate (`lr`; None where one was used).
+
+    `loss` is paired by seed: the loss of the mean seed. `excess` is how far it lies above the best beta, with a 95 % CI
+    that holds for all betas of the sweep together; 0 and None at the best beta itself. `mean_loss` is the paper's
+    L(beta), the mean over the seeds that ran, with one-sided root-mean-square bars `below` and `above` (None with one
+    seed). `gap` is the paper's gap of that mean to the smallest one.
+    """
+
+    beta: float
+    loss: float
+    excess: float
+    interval: Interval | None
+    mean_loss: float
+    gap: float
+    below: float | None
+    above: float | None
+    seeds: int
+    train_loss: float | None
+    train_gap: float | None
+    target: TimeToTarget | None
+    runs: tuple[SeedRun, ...]
+    lr: float | None
+
+
+@dataclass(frozen=True)
+class BaselinePoint:
+    """An untied pair (beta1, beta2) beside the sweep, at its own best learning rate.
+
+    `excess` is how far its loss lies above that of the tied beta `against`, and may be negative. `against` is the
+    recommended beta (`is_recommended`), or the best one where the recommended beta was not measured. The CIs of all
+    baselines of a sweep hold together.
+    """
+
+    name: str
+    beta1: float
+    beta2: float
+    against: float
+    is_recommended: bool
+    excess: float
+    interval: Interval | None
+    loss: float
+    seeds: int
+    runs: tuple[SeedRun, ...]
+    lr: float | None
+
+
+@dataclass(frozen=True)
+class RuleCost:
+    """What a rule would have cost in one experiment: its own beta, and the excess loss there over the best beta.
+
+    `name` is `recommended`, `paper`, or that of a rule that was given. `beta` is None where the rule has none for so
+    many steps. `excess` is interpolated between the swept betas `neighbours`; it is None where none lies near enough.
+    """
+
+    name: str
+    beta: float | None
+    neighbours: tuple[float, ...]
+    excess: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class ExperimentResult:
+    """One experiment: the verdict on its sweep, every beta, the baselines, and what rules would have cost.
+
+    `best` is the one verdict that every command prints. `not_measured` are tied betas without any result. `points` has
+    one entry per swept beta, ascending. `steps` are the planned steps that rules are judged at. `surface` is the loss
+    over beta and learning rate where several were swept.
+
+    By the paper's protocol: `oracle_beta` has the smallest mean loss, `rule_beta` is the refresh rule's own value at
+    T_ES, `selected_beta` the nearest swept one (None where T <= R0) and `selected_gap` its gap; `stable_from` and
+    `stable_to` bound the horizons with the same selection (None: open). `missing` says in words what is not there.
+    """
+
+    name: str
+    split: str
+    budget: float | None
+    steps: float
+    t_es: float | None
+    horizons: Horizons
+    best: Best
+    not_measured: tuple[float, ...]
+    points: tuple[BetaPoint, ...]
+    baselines: tuple[BaselinePoint, ...]
+    rules: tuple[RuleCost, ...]
+    surface: Surface | None
+    oracle_beta: float
+    oracle_loss: float
+    rule_beta: float | None
+    selected_beta: float | None
+    selected_gap: float | None
+    stable_from: float | None
+    stable_to: float | None
+    noise_floor: NoiseFloor | None
+    missing: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.best.summary}>"

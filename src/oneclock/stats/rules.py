@@ -1,0 +1,243 @@
+"""Rules side by side: each at its own beta in every sweep, by its excess loss over the best beta, paired by seed.
+
+Two rules are compared by the difference of their losses in every sweep. The mean difference is by random effects:
+sweeps with little noise count for more, and sweeps that disagree widen the CI (after Paule and Mandel, Hartung and
+Knapp). The CIs of several comparisons hold together (Bonferroni). The paper's own figures, with betas moved to its grid
+and plain means, are in `protocol`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from oneclock.rule import Rule
+from oneclock.runs.distributions import t_reach
+from oneclock.runs.noise import Cell
+from oneclock.runs.paired import LEVEL, Interval
+from oneclock.stats.experiments import FittedSweep, beta_of
+from oneclock.stats.risk import Estimate, Risk, RuleRow, central, figures, within
+
+DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class RuleComparison:
+    """One rule against another: `difference` is the mean excess of the first over the second, as a share of the loss.
+
+    Negative: the first is better. It is over the `differing` of `experiments` sweeps in which the two have different
+    betas and the noise is known. `better` and `worse` count the sweeps in which the first is significantly so by that
+    sweep alone.
+    """
+
+    first: str
+    second: str
+    split: str
+    experiments: int
+    differing: int
+    difference: float
+    interval: Interval | None
+    better: int
+    worse: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether the CI of the difference excludes zero."""
+        return self.interval is not None and 0 not in self.interval
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A rule's beta in every sweep, and that beta as a mixture of swept ones.
+
+    A mixture is None where the rule has no beta or none was swept near it, and empty where a run diverged there.
+    """
+
+    name: str
+    horizon: str
+    chosen_by: str | None
+    betas: tuple[float | None, ...]
+    mixtures: tuple[Mapping[Cell, float] | None, ...]
+
+
+def outcome(
+    rule: Rule,
+    sweeps: Sequence[FittedSweep],
+    steps: Sequence[float] | None = None,
+    name: str | None = None,
+    chosen_by: str | None = None,
+) -> Outcome:
+    """What the rule says in every sweep: at the planned steps, or at these."""
+    horizons = [sweep.steps for sweep in sweeps] if steps is None else steps
+    betas = [beta_of(rule, horizon) for horizon in horizons]
+    return outcome_of(name or rule.name, betas, sweeps, "planned" if steps is None else "t_es", chosen_by)
+
+
+def outcome_of(
+    name: str,
+    betas: Sequence[float | None],
+    sweeps: Sequence[FittedSweep],
+    horizon: str = "planned",
+    chosen_by: str | None = None,
+) -> Outcome:
+    """The same for betas that are known."""
+    mixtures = tuple(sweep.mixture(beta) for sweep, beta in zip(sweeps, betas, strict=True))
+    return Outcome(name, horizon, chosen_by, tuple(betas), mixtures)
+
+
+def rule_row(one: Outcome, sweeps: Sequence[FittedSweep], sets: Mapping[str, np.ndarray], seed: int = 0) -> RuleRow:
+    """The rule's excess loss in every sweep, and its mean, largest and CVaR by split."""
+    found = [_excess(sweep, mixture) for sweep, mixture in zip(sweeps, one.mixtures, strict=True)]
+    values = tuple(None if cost is None else math.expm1(min(cost[0], 700.0)) for cost in found)
+    rng = np.random.default_rng(seed)
+    risks = {
+        split: _risk([found[place] for place in members], rng) if len(members) else None
+        for split, members in sets.items()
+    }
+    return RuleRow(one.name, one.horizon, one.chosen_by, one.betas, values, **risks)  # type: ignore[arg-type]
+
+
+def _excess(sweep: FittedSweep, mixture: Mapping[Cell, float] | None) -> tuple[float, float, float] | None:
+    if mixture is None:
+        return None
+    return sweep.fit.estimate(mixture, {sweep.reference: 1.0}) if mixture else (math.inf, math.nan, 0.0)
+
+
+def _risk(found: Sequence[tuple[float, float, float] | None], rng: np.random.Generator) -> Risk | None:
+    """Figures over the sweeps that the rule has a measured beta for."""
+    known = [one for one in found if one is not None]
+    if not known:
+        return None
+    values = np.expm1(np.minimum([value for value, _, _ in known], 700.0))
+    values = np.where(np.isinf([value for value, _, _ in known]), np.inf, values)
+    intervals = _by_seeds(known, rng)
+    mean, largest, tail = (
+        Estimate(float(value), interval, _by_experiments(values) if place == 0 else None)
+        for place, (value, interval) in enumerate(zip(figures(values), intervals, strict=True))
+    )
+    return Risk(len(found), len(known), mean, largest, tail, int(within(values)), None)
+
+
+def _by_seeds(known: Sequence[tuple[float, float, float]], rng: np.random.Generator) -> list[Interval | None]:
+    """CIs of mean, max and CVaR with these sweeps held fixed; none where the noise of one is not known."""
+    value, error, freedom = (np.array(column) for column in zip(*known, strict=True))
+    if not np.isfinite(value).all() or not (freedom > 0).all():
+        return [None] * 3
+    t = rng.standard_normal((DRAWS, len(value))) / np.sqrt(rng.chisquare(freedom, (DRAWS, len(value))) / freedom)
+    drawn = figures(np.expm1(value + error * t))
+    seen = figures(np.expm1(value))
+    low, high = central(drawn, LEVEL, axis=1)
+    return [  # a largest value is biased upwards by noise: the interval also holds the bounds that correct for it
+        Interval(float(min(one, 2 * middle - two)), float(max(two, 2 * middle - one)))
+        for middle, one, two in zip(seen, low, high, strict=True)
+    ]
+
+
+def _by_experiments(values: np.ndarray) -> Interval | None:
+    """The CI of the mean over sweeps like these."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return None
+    half = t_reach(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return Interval(float(values.mean()) - half, float(values.mean()) + half)
+
+
+def compare_all(
+    rules: Sequence[Outcome], sweeps: Sequence[FittedSweep], members: Sequence[int], split: str = "all"
+) -> tuple[RuleComparison, ...]:
+    """Every two of these rules on the sweeps `members`, with CIs that hold for all comparisons together."""
+    pairs = list(combinations(rules, 2))
+    return compare_pairs(pairs, sweeps, members, split)
+
+
+def compare_pairs(
+    pairs: Sequence[tuple[Outcome, Outcome]], sweeps: Sequence[FittedSweep], members: Sequence[int], split: str = "all"
+) -> tuple[RuleComparison, ...]:
+    """The same for given pairs."""
+    level = 1 - (1 - LEVEL) / max(len(pairs), 1)
+    found = (_compare(first, second, sweeps, members, split, level) for first, second in pairs)
+    return tuple(one for one in found if one is not None)
+
+
+def _compare(
+    first: Outcome, second: Outcome, sweeps: Sequence[FittedSweep], members: Sequence[int], split: str, level: float
+) -> RuleComparison | None:
+    both = [place for place in members if first.mixtures[place] and second.mixtures[place]]
+    if not both:
+        return None
+    differ = [place for place in both if first.mixtures[place] != second.mixtures[place]]
+    found = [
+        sweeps[place].fit.estimate(first.mixtures[place], second.mixtures[place])  # type: ignore[arg-type]
+        for place in differ
+    ]
+    known = [one for one in found if one[2] > 0]
+    spreads = [sweeps[place].fit.noise[0].spread for place, one in zip(differ, found, strict=True) if one[2] > 0]
+    values, errors, freedoms = ([one[place] for one in known] for place in range(3))
+    mean, interval = random_effects(values, errors, spreads, freedoms, level)
+    if not known and found:
+        mean = math.fsum(one[0] for one in found) / len(found)
+    clear = [value for value, error, freedom in known if abs(value) > t_reach(LEVEL, freedom) * error]
+    return RuleComparison(
+        first=first.name,
+        second=second.name,
+        split=split,
+        experiments=len(both),
+        differing=len(known),
+        difference=math.expm1(mean),
+        interval=None if interval is None else Interval(math.expm1(interval.lower), math.expm1(interval.upper), LEVEL),
+        better=sum(value < 0 for value in clear),
+        worse=sum(value > 0 for value in clear),
+    )
+
+
+def random_effects(
+    values: Sequence[float],
+    errors: Sequence[float],
+    spreads: Sequence[float],
+    freedoms: Sequence[float],
+    level: float = LEVEL,
+) -> tuple[float, Interval | None]:
+    """The mean of effects that differ between sweeps, and its CI.
+
+    The error of an effect is small wherever two rules have almost the same beta. Such a sweep must not outweigh the
+    others, so for its weight the error is at least that of a mean of three runs (`spreads` are those of one run). The
+    degrees of freedom count how many sweeps of equal weight would say as much.
+
+    >>> mean, interval = random_effects([0.1, 0.3], [0.1, 0.1], [0.1, 0.1], [8, 8])
+    >>> round(mean, 3), interval.lower < 0 < interval.upper
+    (0.2, True)
+    """
+    if not values:
+        return 0.0, None
+    value, error = np.array(values), np.array(errors)
+    if len(value) == 1:
+        half = t_reach(level, freedoms[0]) * errors[0]
+        return values[0], Interval(values[0] - half, values[0] + half, level)
+    variance = np.maximum(error**2, np.array(spreads) ** 2 / 3)
+    weight = 1 / (variance + _between(value, variance))
+    weight /= weight.sum()
+    mean = float(weight @ value)
+    alike = float(1 / (weight @ weight))  # as many sweeps of equal weight would say as much
+    scatter = float(weight**2 @ (value - mean) ** 2) / max(1 - 1 / alike, 1e-9)
+    plain = float(weight @ (value - mean) ** 2) / (len(value) - 1)
+    half = t_reach(level, max(alike - 1, 1.0)) * math.sqrt(max(scatter, plain, float(weight**2 @ error**2)))
+    return mean, Interval(mean - half, mean + half, level)
+
+
+def _between(value: np.ndarray, variance: np.ndarray) -> float:
+    """The variance of the effects between sweeps, after Paule and Mandel: 0 where the errors explain their scatter."""
+
+    def surplus(between: float) -> float:
+        weight = 1 / (variance + between)
+        return float(weight @ (value - weight @ value / weight.sum()) ** 2) - (len(value) - 1)
+
+    low, high = 0.0, 4 * float(np.ptp(value)) ** 2
+    if surplus(low) <= 0:
+        return 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if surplus(middle) > 0 else (low, middle)
+    return high

@@ -1,0 +1,172 @@
+"""What the paper's introduction claims and no table of it shows: train robustness, and preserved time to target.
+
+Train robustness is the gap on the training loss of the beta that a rule picks. Its time to target is that of 1.01 times
+the best validation loss, over the oracle's own. Both are summed up over experiments as validation gaps are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from oneclock.runs.best import judge
+from oneclock.runs.losses import losses_of
+from oneclock.runs.paired import Interval, PairedSweep
+from oneclock.runs.sweeps import Sweep
+from oneclock.stats.experiments import FittedSweep
+from oneclock.stats.intervals import resample
+from oneclock.stats.protocol import ProtocolData, index_of
+from oneclock.stats.results import ExperimentResult
+from oneclock.stats.risk import Estimate, RuleRow, central, figures
+from oneclock.stats.rules import RuleComparison, compare_all, outcome_of
+from oneclock.stats.verdict import comparison_words
+
+
+@dataclass(frozen=True)
+class TimeRisk:
+    """Times to target of one rule over a set of experiments, in units of the oracle's own (1 is as fast).
+
+    In `reached` of `answered` experiments the rule's beta gets there; the others count with their whole budget, so that
+    figures are then at least so large, and have no interval. Intervals are over experiments alone.
+    """
+
+    answered: int
+    reached: int
+    mean: Estimate
+    max: Estimate
+    cvar: Estimate
+
+
+@dataclass(frozen=True)
+class TimeRow:
+    """A rule's times to target over the oracle's own, in the order of `Analysis.experiments`.
+
+    None where one is not known: no curves, no beta by the rule, or the oracle's own median seed stays above the target.
+    `reached` is False where the target is not, and the ratio is that of the whole budget.
+    """
+
+    name: str
+    ratios: tuple[float | None, ...]
+    reached: tuple[bool, ...]
+    development: TimeRisk | None
+    heldout: TimeRisk | None
+    all: TimeRisk | None
+
+
+@dataclass(frozen=True)
+class TrainAndTime:
+    """What the paper's introduction claims without a table, for the rules that are more than one swept beta.
+
+    `train` has gaps on the training loss in place of those on the validation loss, where it was recorded; `times` are
+    the times to target, where there are curves. Both are empty where no experiment has them. `comparisons` set rules
+    against one another on the training loss, where both have a beta; `verdict` says so in words.
+    """
+
+    train: tuple[RuleRow, ...]
+    times: tuple[TimeRow, ...]
+    comparisons: tuple[RuleComparison, ...]
+    verdict: tuple[str, ...]
+
+
+def train_and_time_of(
+    sweeps: Sequence[Sweep],
+    experiments: Sequence[ExperimentResult],
+    data: ProtocolData,
+    rows: Sequence[RuleRow],
+    seed: int,
+) -> TrainAndTime:
+    """Both claims for these rules, on the experiments that have what they need. The first three are compared."""
+    times = _times(experiments, data, rows)
+    known = [place for place, sweep in enumerate(sweeps) if _has_train_losses(sweep)]
+    if not known:
+        return TrainAndTime((), times, (), ())
+    there = _on_training_losses(sweeps, data, known, seed)
+    train = tuple(_train_row(there, row, known) for row in rows)
+    fits = [_fitted_on_train(sweeps[place]) for place in known]
+    outcomes = [outcome_of(row.name, _at(row, known).betas, fits, "t_es") for row in rows[:3]]
+    comparisons = compare_all(outcomes, fits, range(len(fits)))
+    return TrainAndTime(train, times, comparisons, tuple(comparison_words(comparisons, "training loss")))
+
+
+def _fitted_on_train(sweep: Sweep) -> FittedSweep:
+    """The sweep fitted on its training losses."""
+    fit = PairedSweep((run.beta, run.lr, run.seed, run.train_loss) for run in sweep.tied)
+    return FittedSweep(sweep, sweep, fit, judge(fit), 0.0)
+
+
+def _on_training_losses(sweeps: Sequence[Sweep], data: ProtocolData, known: Sequence[int], seed: int) -> ProtocolData:
+    """The same data with training losses in place of validation losses, of the experiments that have them."""
+    losses = losses_of([sweeps[place] for place in known], "min_train_loss")
+    sets = {name: np.flatnonzero(np.isin(known, members)) for name, members in data.sets.items()}
+    draws = len(next(iter(data.resamples.places.values())))
+    return ProtocolData(
+        losses=losses,
+        train_gaps=None,
+        horizons=tuple(data.horizons[place] for place in known),
+        sets=sets,
+        resamples=resample(losses, sets, draws, data.resamples.level, seed),
+    )
+
+
+def _at(row: RuleRow, known: Sequence[int]) -> RuleRow:
+    """What the rule picks in these experiments alone."""
+    return replace(row, betas=tuple(row.betas[place] for place in known))
+
+
+def _has_train_losses(sweep: Sweep) -> bool:
+    """Whether every run has one, or diverged, and the smallest allows a relative gap."""
+    recorded = all(run.best_train_loss is not None or run.diverged for run in sweep.tied)
+    finite = [run.best_train_loss for run in sweep.tied if run.best_train_loss is not None and not run.diverged]
+    return recorded and bool(finite) and min(finite) > 0
+
+
+def _train_row(there: ProtocolData, row: RuleRow, known: Sequence[int]) -> RuleRow:
+    index = index_of(there, _at(row, known))
+    gaps: list[float | None] = [None] * len(row.betas)
+    for at, (place, pick) in enumerate(zip(known, index, strict=True)):
+        gaps[place] = None if pick < 0 else float(there.losses.gaps[at, pick])
+    risks = {split: there.risk(index, split) for split in there.sets}
+    return RuleRow(row.name, row.horizon, row.chosen_by, row.betas, tuple(gaps), **risks)
+
+
+def _times(experiments: Sequence[ExperimentResult], data: ProtocolData, rows: Sequence[RuleRow]) -> tuple[TimeRow, ...]:
+    if all(point.target is None for result in experiments for point in result.points):
+        return ()
+    return tuple(_time_row(experiments, data, row) for row in rows)
+
+
+def _time_row(experiments: Sequence[ExperimentResult], data: ProtocolData, row: RuleRow) -> TimeRow:
+    found = [_ratio(result, beta) for result, beta in zip(experiments, row.betas, strict=True)]
+    ratios, reached = tuple(ratio for ratio, _ in found), tuple(there for _, there in found)
+    risks = {split: _time_risk(ratios, reached, data, split) for split in data.sets}
+    return TimeRow(row.name, ratios, reached, **risks)
+
+
+def _ratio(result: ExperimentResult, beta: float | None) -> tuple[float | None, bool]:
+    """A beta's time over the oracle's, and whether it reaches the target: else the time is that of the whole budget."""
+    targets = {point.beta: point.target for point in result.points}
+    own, target = targets[result.oracle_beta], targets.get(beta) if beta is not None else None
+    if own is None or own.steps is None or own.steps <= 0 or target is None or result.budget is None:
+        return None, False
+    return (result.budget if target.steps is None else target.steps) / own.steps, target.steps is not None
+
+
+def _time_risk(
+    ratios: Sequence[float | None], reached: Sequence[bool], data: ProtocolData, split: str
+) -> TimeRisk | None:
+    members = [place for place in data.sets[split] if ratios[place] is not None]
+    if not members:
+        return None
+    known, there = np.array([ratios[place] for place in members], float), sum(reached[place] for place in members)
+    level, count = data.resamples.level, len(members)
+    bounds: list[Interval | None] = [None] * 3
+    if there == count > 1:
+        drawn = known[(data.resamples.places[split][:, :count] * count).astype(np.intp)]
+        low, high = central(figures(drawn), level, axis=1)
+        bounds = [Interval(float(one), float(two), level) for one, two in zip(low, high, strict=True)]
+    mean, largest, tail = (
+        Estimate(float(value), None, bound) for value, bound in zip(figures(known), bounds, strict=True)
+    )
+    return TimeRisk(count, there, mean, largest, tail)

@@ -1,0 +1,255 @@
+"""A sweep from start to end: plan, claim, submit, watch. The same call again continues where it stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from oneclock.plain_text import printable
+from oneclock.runs.adaptive import Adaptive
+from oneclock.runs.evaluations import Point
+from oneclock.runs.files import sweep_asides
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.protocols import Grid, Protocol, protocol_from
+from oneclock.runs.sharing import take_alone
+from oneclock.runs.store import Study
+from oneclock.sweep.adopt import adopt_all
+from oneclock.sweep.exec.execution import Execution
+from oneclock.sweep.exec.job import kill_left, last_lines
+from oneclock.sweep.exec.scheduler import Driver, Observer, Stop, at_work, modules_of, processes_of
+from oneclock.sweep.plan import Plan, default_baselines
+from oneclock.sweep.targets import Function, Target, checked_budget
+from oneclock.sweep.view import Display, have_ended, span, time_left
+
+TRY = 3
+"""Evaluations after which a try ends."""
+
+Trainable = str | Callable[..., Any] | Target
+
+
+def run_sweep(
+    train: Trainable | Sequence[Trainable],
+    budget: int | None = None,
+    out: str | Path = "study",
+    *,
+    protocol: str | Protocol = "paper",
+    betas: Iterable[float] | None = None,
+    seeds: Iterable[int] | None = None,
+    learning_rates: Iterable[float] | None = None,
+    baselines: Iterable[tuple[float, float]] | None = None,
+    name: str | None = None,
+    processes: int = 1,
+    allow_early_stop: bool = False,
+    where: Execution | None = None,
+    extend: bool = False,
+    keep_runs: bool = False,
+    adopt: str | Path | Sequence[str | Path] = (),
+    observers: Sequence[Observer] = (),
+    dry_run: bool = False,
+    quiet: bool = False,
+) -> Study:
+    """Sweep beta over `train` and return the study; called again with the same values it continues.
+
+    Args:
+        train: Your function `train(beta, seed, run)`, where `run` is a `RunHandle`; or its name, `file.py:function`;
+            or a `Command`; or a list of those. `oneclock.lab.experiment_target` makes one of an experiment's name.
+        budget: The length of a run in optimizer steps. A `Command` has its own.
+        out: The study's folder.
+        protocol: Which runs: `paper`, `grid` or `adaptive`, or a value (`Paper(top_k=3)`, `Grid(..)`, `Adaptive(..)`).
+        betas: The betas to sweep (default: the paper's 13).
+        seeds: The seeds (default: 1, 2, 3).
+        learning_rates: Learning rates to sweep too, with `grid` and `adaptive`; your function then takes `lr=`.
+        baselines: Untied pairs (beta1, beta2) beside the sweep; `()` for none. By default (0.9, 0.999) and (0.9, 0.95)
+            where the target is known to take pairs: `def train(beta: float | tuple[float, float], seed, run)`.
+        name: What the study calls a function.
+        processes: Processes of one run of a function that is named; torchrun starts them.
+        allow_early_stop: Whether a run that ends before its budget counts as finished.
+        where: Where and how runs execute: `Execution(jobs=4, threads=2)`; by default one run per core or GPU.
+        extend: Add betas, seeds, learning rates, baselines or targets to the study in the folder.
+        keep_runs: Keep finished runs in the folder although the code behind them has changed.
+        adopt: Where runs that have ended elsewhere are taken from, one source or several: another study, a long table,
+            a log. They are not trained again.
+        observers: What is told of every evaluation as it comes: `oneclock.export.live.TensorBoard(folder)`, or
+            `WeightsAndBiases(project)`.
+        dry_run: Print the plan and its cost, and run nothing.
+        quiet: Print nothing.
+
+    Returns:
+        The study: `best()`, `choice()`, `table()`, `rows()`.
+
+    Raises:
+        ValueError: Where the values make no sense, the folder holds another study or runs of other code, or the first
+            runs fail in the same way.
+        OSError: Where the disk takes nothing more; once it does, the same call goes on.
+        KeyboardInterrupt: Where it was asked to stop, by Ctrl-C or SIGTERM.
+
+    >>> import tempfile
+    >>> def train(beta, seed, run):
+    ...     run.log(run.budget, val_loss=(beta - 0.9) ** 2 + 1)
+    >>> here = Execution(in_process=True)
+    >>> study = run_sweep(train, 100, tempfile.mkdtemp(), betas=[0.5, 0.9, 0.95], seeds=[1], where=here, quiet=True)
+    >>> study.choice()
+    0.9
+    """
+    many = cast("Sequence[Trainable]", train if isinstance(train, list | tuple) else [train])
+    targets = [target_of(one, budget, name, processes, allow_early_stop) for one in many]
+    lists = {"betas": betas, "seeds": seeds, "learning_rates": learning_rates, "baselines": baselines}
+    values = {key: value for key, value in lists.items() if value is not None}
+    plan = make_plan(out, targets, protocol, values, extend=extend, keep_runs=keep_runs)
+    plan.check()
+    where = where or Execution()
+    if dry_run:
+        print("\n".join(map(printable, plan_in_words(plan, where.workers(processes_of(plan))))))
+        return plan.study
+    if adopt:
+        lines = adopt_all(plan, [adopt] if isinstance(adopt, str | Path) else adopt)
+        if not quiet:
+            print("\n".join(map(printable, lines)))
+    return sweep(plan, where, quiet, observers)
+
+
+def make_plan(
+    out: str | Path,
+    targets: Sequence[Target],
+    protocol: str | Protocol,
+    values: dict[str, Any],
+    *,
+    extend: bool = False,
+    keep_runs: bool = False,
+) -> Plan:
+    """The plan for a folder; `protocol` by name with its `values`, or a value with none beside it."""
+    if isinstance(protocol, str):
+        values = {"baselines": default_baselines(Path(out), targets)} | values
+        protocol = protocol_from(protocol, **values)
+    elif values:
+        raise ValueError(f"the protocol is given as a value: put {', '.join(values)} into it")
+    else:
+        protocol = protocol_from(**protocol.as_data())  # which checks it
+    return Plan(Path(out), targets, protocol, extend=extend, keep_runs=keep_runs)
+
+
+def target_of(
+    train: Trainable,
+    budget: Any = None,
+    name: str | None = None,
+    processes: int = 1,
+    allow_early_stop: bool = False,
+) -> Target:
+    """The target that a person means: a target, a function, or the name of one.
+
+    >>> target_of("train.py:train", 100)
+    Traceback (most recent call last):
+    ValueError: train.py does not exist; the target reads file.py:function, module:function or an experiment's name
+    """
+    if hasattr(train, "described"):
+        return cast("Target", train)
+    if isinstance(train, str) and train.endswith(".py"):
+        raise ValueError(f"{train} is a file; name its function too: {train}:FUNCTION, or run it as a command")
+    if isinstance(train, str) and ":" not in train:
+        lab = f"an experiment of the paper is oneclock.lab.experiment_target({train!r})"
+        raise ValueError(f"{train!r} is neither file.py:function nor module:function; {lab}")
+    if not isinstance(train, str) and not callable(train):
+        raise ValueError(f"what to sweep must be a function, its name or a Command, got {train!r}")
+    if budget is None:
+        raise ValueError("give the budget of a run in steps: a function does not say it")
+    if processes < 1:
+        raise ValueError(f"processes must be at least 1, got {processes}")
+    return Function.of(cast("Any", train), checked_budget(budget), name, processes, allow_early_stop)
+
+
+def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence[Observer] = ()) -> Study:
+    """Run what is left of a plan, and return its study; `run_sweep` says what is raised."""
+    plan.check()
+    for target in plan.targets if where.scheduler is None else ():
+        target.check_installed()
+    with take_alone(plan.path) as claim:
+        if claim.inherited:  # from one that was killed
+            kill_left(Path(os.path.abspath(plan.path)))
+            sweep_asides(plan.path)
+        plan.write()
+        for folder, reason in plan.study.set_damaged_aside():
+            words = f"damaged     {folder} was set aside in damaged/ and runs anew ({reason})"
+            print(printable(words), file=sys.stderr)
+        if any(plan.step(target).runs for target in plan.targets):
+            plan.study.unpack()
+            modules = modules_of(plan)
+            engine = where.engine(modules, processes_of(plan))
+            with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
+                driver = Driver(plan, where, claim, engine, modules, observers)
+                with Display(driver.progress, engine, quiet) as display:
+                    if (note := where.note(processes_of(plan))) is not None:
+                        display.say(note)
+                    driver.drive(display, stop)
+    return plan.study
+
+
+def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | None = None) -> list[Point]:
+    """Train one run until its third evaluation or its end, in a folder that is then removed; its evaluations.
+
+    RuntimeError where it fails, with the last lines that it printed.
+    """
+    protocol = Grid(betas=(beta,), seeds=target.seeds[:1], learning_rates=() if lr is None else (lr,))
+    with tempfile.TemporaryDirectory() as folder:
+        plan = Plan(Path(folder) / "try", [target], protocol)
+        where = replace(where, jobs=1, scheduler=None, in_process=False, retries=0)
+        (key,) = plan.keys(target)
+        path = plan.place(target, key)
+        with take_alone(plan.path) as claim:
+            plan.write()
+            engine = where.engine(modules_of(plan), target.processes)
+            with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
+                driver = Driver(plan, where, claim, engine, modules_of(plan))
+                driver.submit()
+                while not stop.asked:
+                    ends = engine.ended(timeout=0.2)
+                    points = RunFolder.read(path).points() if (path / "run.json").exists() else []
+                    if ends and (result := ends[0].result) is not None and result.status == "failed":
+                        lines = "".join(f"\n  {line}" for line in last_lines(path))
+                        raise RuntimeError(f"the run failed: {result.reason}{lines}")
+                    if ends or len(points) >= TRY:
+                        return points
+                    time.sleep(0.1)
+                raise KeyboardInterrupt
+
+
+def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
+    """The plan and its cost in words, one line per target, then the sum; of a cluster the time of one worker."""
+    lines: list[str] = []
+    left: dict[str, int] = {}
+    steps = 0
+    for target in plan.targets:
+        step, ended = plan.step(target), len(plan.losses(target))
+        left[target.name] = step.at_most
+        steps += step.at_most * target.budget
+        state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
+        lines.append(f"{target.name}: {have_ended(ended)}; {state}")
+        if not getattr(target, "takes_seed", True):
+            lines.append(f"{target.name}: the command has no {{seed}}: one run of each beta, so no interval")
+        if getattr(target, "code", None) == {}:
+            lines.append(f"{target.name}: it names no file of yours, so later changes of its code are not noticed")
+    lines.append(_axes(plan.protocol))
+    seconds = time_left(plan.rows(), left, workers or 1)
+    where = f"{workers} workers" if workers and workers > 1 else "one worker"
+    duration = f", about {span(seconds)} on {where}" if seconds else ""
+    return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{duration}"]
+
+
+def _axes(protocol: Protocol) -> str:
+    """The betas that may run, and what is crossed with them or runs beside.
+
+    >>> _axes(protocol_from("grid", betas=[0.5, 0.9], baselines=[(0.9, 0.999)]))
+    'betas 0.5, 0.9; baselines 0.9/0.999'
+    """
+    pairs = [f"{one:g}/{two:g}" for one, two in protocol.baselines]
+    rates = [f"{lr:g}" for lr in getattr(protocol, "learning_rates", ())]
+    axes = {"betas": [f"{beta:g}" for beta in protocol.betas], "learning rates": rates, "baselines": pairs}
+    return "; ".join(f"{name} {', '.join(values)}" for name, values in axes.items() if values)
+
+
+__all__ = ["Adaptive", "Execution", "run_sweep", "sweep"]

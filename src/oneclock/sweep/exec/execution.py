@@ -1,0 +1,376 @@
+"""Where and how runs execute: what a person asks for, and the places that do it.
+
+In this very process, for a debugger; on this machine, with a thread for each run at a time that supervises a process;
+or on the workers of a Dask cluster. On this machine nothing listens on any socket.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import math
+import os
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from oneclock.sweep.exec.job import Ended, Job, described, execute, refusal, told
+from oneclock.sweep.exec.server import GRACE
+from oneclock.sweep.exec.supervise import Server, give_up, supervise
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where and how runs execute; none of it changes a result.
+
+    `jobs` runs at a time (default: one per core or GPU) with `threads` threads and `gpus_per_run` GPUs each; or the
+    workers of `scheduler`, a Dask cluster or its address, with TLS or on loopback unless `insecure`; or `in_process`. A
+    run that dies is tried again `retries` times; one that takes longer than `timeout` seconds is killed. A run that is
+    to end has `grace` seconds to save what it can.
+    """
+
+    jobs: int | None = None
+    threads: int = 1
+    gpus_per_run: float = 1.0
+    scheduler: Any = None
+    in_process: bool = False
+    retries: int = 2
+    timeout: float | None = None
+    insecure: bool = False
+    grace: float = GRACE
+
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
+        if self.scheduler and self.jobs:
+            raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
+        if isinstance(self.scheduler, str):
+            check_address(self.scheduler, self.insecure)
+
+    def workers(self, processes: int = 1) -> int | None:
+        """How many runs of so many processes it takes at a time; None where a cluster knows."""
+        if self.scheduler is not None:
+            return None
+        return 1 if self.in_process else slots(self.jobs, self._gpus(processes), self.threads, processes)
+
+    def note(self, processes: int = 1) -> str | None:
+        """What a person should know who asked for more jobs than the GPUs allow."""
+        if self.in_process or self.scheduler is not None:
+            return None
+        return fewer_than_asked(self.jobs, self._gpus(processes), self.threads, processes)
+
+    def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
+        """The place to run; `modules` are those that the runs will import, `processes` those of one run."""
+        if self.in_process:
+            return InProcess()
+        if self.scheduler:
+            return Dask(self.scheduler, self.insecure)
+        return Local(self.jobs, self._gpus(processes), self.threads, modules, self.grace, processes)
+
+    def _gpus(self, processes: int) -> float:
+        return self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
+
+
+class Engine(Protocol):
+    """Takes jobs, and tells which have ended."""
+
+    @property
+    def workers(self) -> int:
+        """How many runs execute at a time."""
+
+    @property
+    def dashboard(self) -> str | None:
+        """Where the engine shows itself in a browser, if it does."""
+
+    def submit(self, job: Job) -> None:
+        """Have the job executed, now or later."""
+
+    def ended(self, timeout: float) -> list[Ended]:
+        """The jobs that ended since the last call; waits up to `timeout` seconds for one, or until `wake`."""
+
+    def wake(self) -> None:
+        """Have `ended` return now; a signal handler may call it."""
+
+    def close(self) -> None:
+        """Stop what runs, politely first, and leave nothing behind."""
+
+    def hurry(self) -> None:
+        """Have `close` wait for nobody; a signal handler may call it."""
+
+
+class InProcess:
+    """Runs one job after another in this process, for debugging: `breakpoint()` works, a crash crashes the sweep."""
+
+    workers = 1
+    dashboard: str | None = None
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+
+    def submit(self, job: Job) -> None:
+        self._jobs.append(job)
+
+    def ended(self, timeout: float) -> list[Ended]:
+        job = self._jobs.pop(0)
+        try:
+            kind, value = execute(job)
+        except Exception as error:
+            traceback.print_exc()
+            kind, value = told(error)
+        if kind == "busy":
+            raise ValueError(value)
+        if kind == "result":
+            return [Ended(job.path, value)]
+        trouble = value if kind == "disk" else refusal(Path(job.path))
+        return [Ended(job.path, trouble=trouble) if trouble else give_up(job, value)]
+
+    def wake(self) -> None:
+        """Interrupt the run: it has nobody else to tell it."""
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        self._jobs.clear()
+
+    def hurry(self) -> None:
+        """Interrupt it again."""
+        raise KeyboardInterrupt
+
+
+class Local:
+    """Executes jobs here, `jobs` at a time (default: one per core or GPU); `modules` are those that they import.
+
+    A run that is to end has `grace` seconds from a polite end to a hard one.
+    """
+
+    dashboard: str | None = None
+
+    def __init__(
+        self,
+        jobs: int | None = None,
+        gpus_per_run: float = 1.0,
+        threads: int = 1,
+        modules: tuple[str, ...] = (),
+        grace: float = GRACE,
+        processes: int = 1,
+    ) -> None:
+        if not hasattr(os, "fork"):
+            raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
+        places = _places(jobs, gpus_per_run, threads, processes)
+        self._server = Server(modules, _threads(threads), grace)
+        self._server.open()  # it imports while the sweep is planned
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._ended: SimpleQueue[Ended | Exception | None] = SimpleQueue()
+        self._threads = [threading.Thread(target=self._work, args=(place,), daemon=True) for place in places]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def workers(self) -> int:
+        return len(self._threads)
+
+    def submit(self, job: Job) -> None:
+        self._jobs.put(job)
+
+    def ended(self, timeout: float) -> list[Ended]:
+        found: list[Ended] = []
+        try:
+            one = self._ended.get(timeout=timeout)
+            while one is not None:
+                if isinstance(one, Exception):
+                    raise one
+                found.append(one)
+                one = self._ended.get_nowait()
+        except Empty:
+            pass
+        return found
+
+    def wake(self) -> None:
+        self._ended.put(None)
+
+    def close(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._jobs.get_nowait()
+        for _ in self._threads:
+            self._jobs.put(None)
+        self._server.close()
+        for thread in self._threads:
+            thread.join(timeout=5)
+
+    def hurry(self) -> None:
+        self._server.hurry()
+
+    def _work(self, place: Mapping[str, str]) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._ended.put(self._outcome(replace(job, environment=place)))
+
+    def _outcome(self, job: Job) -> Ended | Exception:
+        try:
+            return supervise(job, self._server)
+        except Exception as error:  # the driver's to raise
+            return error
+
+
+def placements(
+    cores: int, gpus: Sequence[str], jobs: int | None = None, gpus_per_run: float = 1.0, threads: int = 1
+) -> list[dict[str, str]]:
+    """One environment for each run at a time: its share of the GPUs where there are some, and its number of threads.
+
+    >>> [place["CUDA_VISIBLE_DEVICES"] for place in placements(8, ["0", "1"], gpus_per_run=0.5)]
+    ['0', '0', '1', '1']
+    >>> len(placements(8, [])), len(placements(8, [], jobs=3))
+    (8, 3)
+    """
+    base = _threads(threads)
+    if not gpus:
+        return [base] * (jobs or max(cores // threads, 1))
+    shares = _shares(gpus, gpus_per_run)
+    return [base | {"CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares[: jobs or len(shares)]]
+
+
+def _threads(number: int) -> dict[str, str]:
+    return dict.fromkeys(THREADS, str(number))
+
+
+def _cores() -> int:
+    """The cores this process may use: a container or a batch system may have given it fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
+    """The GPUs of each run at a time: one, several, or one that others have too."""
+    if per_run <= 0 or (per_run > 1 and per_run != int(per_run)):
+        raise ValueError(f"GPUs per run must be a whole number or a fraction above 0, got {per_run:g}")
+    if per_run > len(gpus):
+        raise ValueError(f"{per_run:g} GPUs per run are asked for, and there are {len(gpus)}")
+    if per_run <= 1:
+        return [[gpu] for gpu in gpus for _ in range(math.floor(1 / per_run + 1e-9))]
+    size = int(per_run)
+    return [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
+
+
+def slots(jobs: int | None, gpus_per_run: float, threads: int, processes: int = 1) -> int:
+    """How many runs of so many processes this machine takes at a time."""
+    return len(_places(jobs, gpus_per_run, threads, processes))
+
+
+def fewer_than_asked(jobs: int | None, gpus_per_run: float, threads: int, processes: int = 1) -> str | None:
+    """What to know where GPUs allow fewer runs at a time than `jobs`; None where they do not."""
+    gpus = _gpus()
+    places = len(placements(_cores(), gpus, jobs, gpus_per_run, threads))
+    if jobs is None or places >= jobs:
+        return None
+    has = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} and a run takes {gpus_per_run:g}"
+    way = f"; gpus_per_run {len(gpus) / jobs:.2g} lets them share" if processes == 1 else ""
+    return f"{places} of the {jobs} jobs asked for run at a time: there {'are' if len(gpus) > 1 else 'is'} {has}{way}"
+
+
+def _places(jobs: int | None, gpus_per_run: float, threads: int, processes: int) -> list[dict[str, str]]:
+    return placements(_cores() // processes, _gpus(), jobs, gpus_per_run, threads)
+
+
+def _gpus() -> list[str]:
+    """The GPUs this process may use, by the names CUDA_VISIBLE_DEVICES takes."""
+    if not any(path.exists() for path in map(Path, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))):
+        return []  # torch would say so too, a second later
+    import torch
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else [str(number) for number in range(torch.cuda.device_count())]
+    return names[: torch.cuda.device_count()]
+
+
+class Dask:
+    """Executes jobs on the workers of `scheduler`: an address, or a cluster object of Dask's."""
+
+    def __init__(self, scheduler: Any, insecure: bool = False) -> None:
+        check_address(getattr(scheduler, "scheduler_address", scheduler), insecure)
+        try:
+            import distributed
+        except ImportError:
+            raise ImportError("a cluster needs Dask: pip install 'oneclock[cluster]'") from None
+        # Nothing of a run goes through these processes: what they would say of a killed worker, the record says better.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        try:
+            self._client = distributed.Client(scheduler, timeout=30, set_as_default=False)
+        except OSError as error:
+            raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+        self._jobs: dict[Any, Job] = {}
+        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self._given_up = distributed.scheduler.KilledWorker
+
+    @property
+    def workers(self) -> int:
+        return sum(self._client.nthreads().values())
+
+    @property
+    def dashboard(self) -> str | None:
+        return self._client.dashboard_link
+
+    def submit(self, job: Job) -> None:
+        future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
+        self._jobs[future] = job
+        future.add_done_callback(self._ended.put)
+
+    def ended(self, timeout: float) -> list[Ended]:
+        found = []
+        try:
+            future = self._ended.get(timeout=timeout)
+            while future is not None:
+                found.append(self._outcome(future))
+                future = self._ended.get_nowait()
+        except Empty:
+            pass
+        return found
+
+    def _outcome(self, future: Any) -> Ended:
+        job = self._jobs.pop(future)
+        try:
+            return future.result()
+        except self._given_up:
+            return give_up(job, "the workers that ran it died again and again")
+        except Exception as error:  # the worker could not even start it: a package that is missing there, say
+            return give_up(job, f"its worker could not run it: {described(error)}")
+
+    def wake(self) -> None:
+        self._ended.put(None)
+
+    def close(self) -> None:
+        """Let go of the cluster; its workers see that the sweep's claim is gone, and stop their runs."""
+        self._client.close()
+
+    def hurry(self) -> None:
+        """The workers are not ours to hurry."""
+
+
+def check_address(address: str, insecure: bool = False) -> None:
+    """ValueError for a scheduler that would take code from anyone on the network, unless that is asked for.
+
+    >>> check_address("tls://10.0.0.5:8786")
+    >>> check_address("tcp://10.0.0.5:8786", insecure=True)
+    >>> check_address("tcp://10.0.0.5:8786")
+    Traceback (most recent call last):
+    ValueError: tcp://10.0.0.5:8786 runs what anyone who reaches it sends: use Dask's TLS (tls://..), or insecure
+    """
+    parts = urlsplit(address if "//" in address else f"tcp://{address}")
+    if parts.scheme not in ("tls", "inproc") and not _loopback(parts.hostname or "") and not insecure:
+        raise ValueError(f"{address} runs what anyone who reaches it sends: use Dask's TLS (tls://..), or insecure")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

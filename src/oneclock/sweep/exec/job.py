@@ -1,0 +1,169 @@
+"""One run as it travels to whatever executes it, and its execution in a process of its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.lock import Claim, Held, holder, me, under
+from oneclock.runs.record import RunRecord
+from oneclock.sweep.exec import processes
+
+if TYPE_CHECKING:
+    from oneclock.sweep.targets import Target
+
+Message = tuple[str, Any]
+"""What a run's process reports: ("result", record), ("raised", reason) for an exception of the run's own, ("died",
+reason), ("busy", who) where another process works on the run, ("disk", reason) where the disk takes nothing more."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""What no other run would escape either."""
+
+PROBE = 64 * 1024
+"""Bytes that a disk must take to count as one that takes records."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run. `claim` is the sweep's own: the run stops when it is gone. `environment` is where it was placed.
+
+    Where another process is at the run, a job that `waits` waits for that one to end; a worker's does not.
+    """
+
+    path: str
+    target: Target
+    key: RunKey
+    claim: str
+    folder: str
+    search: tuple[str, ...]
+    modules: tuple[str, ...]
+    retries: int = 2
+    timeout: float | None = None
+    waits: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key_with_spec(self) -> RunKey:
+        """The run's key with all settings, as its record has it."""
+        return self.target.with_spec(self.key)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended. `result` is None where its sweep stopped, or where the disk took none: `trouble` says why."""
+
+    path: str
+    result: RunRecord | None = None
+    trouble: str | None = None
+
+
+def execute(job: Job) -> Message:
+    """Execute a job in this process, holding the run's claim; what the run raises is raised."""
+    path = Path(job.path)
+    try:
+        claim = claimed(path)
+    except Held as error:
+        return "busy", str(error)
+    with claim, under(claim):
+        result = ended(path)
+        if result is None:
+            start_output(path)
+        return "result", result if result is not None else job.target.execute(path, job.key)
+
+
+def start_output(path: Path) -> None:
+    """Give this attempt an output file of its own; earlier ones stay beside it as output-1.log, output-2.log.
+
+    A process that a run has to itself prints there from now on.
+    """
+    output = path / "output.log"
+    path.mkdir(parents=True, exist_ok=True)
+    if output.exists() and output.stat().st_size:
+        count = sum(1 for _ in path.glob("output-*.log"))
+        output.rename(path / f"output-{count + 1}.log")
+    if processes.MARK in os.environ:
+        redirect(output)
+
+
+def redirect(output: Path) -> None:
+    """Have this process print into a file."""
+    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for descriptor in (1, 2):
+        os.dup2(file, descriptor)
+    os.close(file)
+
+
+def last_lines(path: Path, count: int = 8) -> list[str]:
+    """The last lines that the latest attempt of a run printed, without empty ones; none where it printed nothing."""
+    try:
+        with open(path / "output.log", "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - 16_384, 0))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+
+
+def claimed(path: Path) -> Claim:
+    """The run's claim, or `Held`. What a process that died with it has left running is killed first."""
+    claim = Claim.take(path)
+    if claim.inherited:
+        kill_left(path)
+    return claim
+
+
+def kill_left(path: Path) -> None:
+    """Kill what dead runs in a folder or below it have started and left running, whoever its parent is now."""
+    for pid, folder in processes.marked().items():
+        if Path(folder).is_relative_to(path) and holder(Path(folder)) in (None, me()):
+            processes.send(pid, signal.SIGKILL)
+
+
+def ended(path: Path) -> RunRecord | None:
+    """How the run in a folder ended, or None where it has not."""
+    return RunFolder.read(path).result if (path / "result.json").exists() else None
+
+
+def refusal(path: Path) -> str | None:
+    """Why the disk does not take a run's records, or None where it does; tried with a small file.
+
+    >>> refusal(Path(tempfile.mkdtemp()) / "run") is None
+    True
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path) as probe:
+            probe.write(bytes(PROBE))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        return described(error)
+    return None
+
+
+def told(error: BaseException) -> Message:
+    """An error of a run as a message.
+
+    >>> told(KeyError("layer")), told(OSError(errno.ENOSPC, "No space left on device"))[0]
+    (('raised', "KeyError: 'layer'"), 'disk')
+    """
+    if isinstance(error, OSError) and error.errno in FULL:
+        return "disk", described(error)
+    if isinstance(error, processes.Died):
+        return "died", str(error)
+    return "died" if isinstance(error, KeyboardInterrupt) else "raised", described(error)
+
+
+def described(error: BaseException) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name

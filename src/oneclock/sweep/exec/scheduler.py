@@ -1,0 +1,322 @@
+"""Has the runs of a plan executed: asks the plan which are next, hands them out, and remembers what has ended.
+
+What has ended is kept, so that one more run costs the same whether ten or ten thousand ended before it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from oneclock.plain_text import printable
+from oneclock.runs.key import RunKey
+from oneclock.runs.lock import Claim
+from oneclock.runs.protocols import Step
+from oneclock.runs.record import RunRecord
+from oneclock.sweep.commands import NO_CURVE
+from oneclock.sweep.exec.execution import Engine, Execution
+from oneclock.sweep.exec.job import Ended, Job, last_lines
+from oneclock.sweep.plan import Plan
+from oneclock.sweep.targets import NO_LOSS, Target
+from oneclock.sweep.view import Display, Pace, hang_in_words, label, span
+
+NO_LOSSES = (NO_CURVE, NO_LOSS)
+"""How the reason of a run without a curve begins: one such run is enough to stop."""
+
+
+DEATHS = ("its process", "the process that", "the command was killed", "one of its", "it ran longer", "its worker")
+"""How the reasons of runs begin that were killed: another run may fare better."""
+
+
+class Stopped(ValueError):
+    """A sweep that cannot succeed was stopped; `lines` are the last ones that its run printed."""
+
+    def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
+        super().__init__("\n".join([message, *(f"  {line}" for line in lines)]))
+        self.message, self.lines = message, lines
+
+
+def modules_of(plan: Plan) -> tuple[str, ...]:
+    """What the runs of a plan will import."""
+    return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
+
+
+def processes_of(plan: Plan) -> int:
+    """The processes of a run of the plan, at most."""
+    return max(target.processes for target in plan.targets)
+
+
+@contextmanager
+def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
+    """The time in which runs execute; nothing of it is left running."""
+    try:
+        yield
+    finally:
+        claim.release()  # runs on other machines see it and stop
+        engine.close()
+
+
+class Observer(Protocol):
+    """What is told of a sweep as it goes, in the process that drives it: `oneclock.export.live` has two."""
+
+    def evaluated(self, key: RunKey, step: int, values: Mapping[str, float]) -> None:
+        """One evaluation of a run: its losses and metrics that are finite."""
+
+    def ended(self, record: RunRecord) -> None:
+        """The end of a run."""
+
+
+class Driver:
+    """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
+
+    waits = True
+
+    def __init__(
+        self,
+        plan: Plan,
+        where: Execution,
+        claim: Claim,
+        engine: Engine,
+        modules: tuple[str, ...],
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.observers, self._told = observers, dict[str, int]()
+        self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
+        self.progress = Progress(plan)
+        self.due = {target.name: target for target in plan.targets}
+        self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
+        self.handed = 0
+        self._warned: set[str] = set()
+        self._looked_for_hangs = time.monotonic()
+
+    @property
+    def more(self) -> bool:
+        """Whether there is anything to wait for."""
+        return bool(self.progress.flying)
+
+    def drive(self, display: Display, stop: Stop) -> None:
+        self.submit()
+        while self.more:
+            display.update()
+            ends = self.engine.ended(timeout=1.0)
+            if stop.asked:
+                raise KeyboardInterrupt
+            if self.claim.lost:
+                raise ValueError(f"others have taken over {self.plan.path}: this process was not seen alive for long")
+            self.tell_observers()
+            for end in ends:
+                target, row = self.progress.end(end.path, _result(end))
+                self.handed -= 1
+                self.due[target.name] = target
+                display.ended(row)
+                for observer in self.observers:
+                    observer.ended(row)
+                self.stop_if_hopeless(target, row)
+            self.warn_of_hangs(display)
+            self.submit()
+
+    def tell_observers(self) -> None:
+        """Tell of evaluations that have come since the last look; of a run that is continued, of all."""
+        for path, (_, key) in self.progress.flying.items() if self.observers else ():
+            lines = evaluations(Path(path))
+            first = self._told.setdefault(path, 0)
+            for line in lines[first:]:
+                values: dict[str, Any] = {name: line[name] for name in ("val_loss", "train_loss") if name in line}
+                values |= line.get("metrics", {})
+                finite: dict[str, float] = {name: value for name, value in values.items() if value is not None}
+                for observer in self.observers:
+                    observer.evaluated(key, line["step"], finite)
+            self._told[path] = max(first, len(lines))
+
+    def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
+        """`Stopped` where the first run left no curve, or the first two failed in the same way: so would all others."""
+        reasons = [_bare(one.reason) for one in self.progress.failed(target)]
+        silent = (row.reason or "").startswith(NO_LOSSES)
+        if row.status != "failed" or not (silent or reasons.count(_bare(row.reason)) > 1):
+            return
+        if (row.reason or "").startswith(DEATHS):
+            return
+        if any(not math.isnan(loss) for loss in self.plan.losses(target).values()):
+            return
+        which = "its first run ended without a curve" if silent else "its first runs failed in the same way"
+        again = f"fix it and give the same command again; if the code stays as it is, `oneclock retry {self.plan.path}`"
+        lines = () if silent else last_lines(self.plan.place(target, row.key))
+        raise Stopped(f"the sweep stops here, since {which}: {row.reason}; {again} before that", lines)
+
+    def warn_of_hangs(self, display: Display) -> None:
+        """One line for each run that has been silent for ten times as long as it usually takes to an evaluation."""
+        if time.monotonic() - self._looked_for_hangs < 5:
+            return
+        self._looked_for_hangs = time.monotonic()
+        for path, (_, key) in self.progress.flying.items():
+            if path not in self._warned and (words := hang_in_words(Path(path))) is not None:
+                self._warned.add(path)
+                display.say(printable(f"{label(RunRecord(key, 'running'))}: {words}"))
+
+    def submit(self) -> None:
+        """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.
+
+        A protocol looks at all that has ended: it is asked for more of a target only when none of its runs wait.
+        """
+        for name in [name for name in self.due if not self.waiting[name]]:
+            target = self.due.pop(name)
+            new = self.progress.plan(target, self.plan.step(target))
+            self.waiting[name].extend(self.job(target, key) for key in new)
+        for jobs in self.waiting.values():
+            while jobs and self.handed <= self.engine.workers:
+                self.engine.submit(jobs.popleft())
+                self.handed += 1
+
+    def job(self, target: Target, key: RunKey) -> Job:
+        return Job(
+            path=os.path.abspath(self.plan.place(target, key)),
+            target=target,
+            key=key,
+            claim=os.path.abspath(self.claim.path),
+            folder=os.getcwd(),
+            search=tuple(entry or os.getcwd() for entry in sys.path),
+            modules=self.modules,
+            retries=self.where.retries,
+            timeout=self.where.timeout,
+            waits=self.waits,
+        )
+
+
+def _result(end: Ended) -> RunRecord | None:
+    """How a run ended; OSError where the disk takes nothing: no other run would fare better, and none is lost."""
+    if end.trouble is not None:
+        why = f"the disk takes nothing more ({end.trouble})"
+        raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
+    return end.result
+
+
+def evaluations(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a run's curve so far."""
+    try:
+        return [json.loads(line) for line in (path / "curve.jsonl").read_bytes().split(b"\n")[:-1]]
+    except (OSError, ValueError):
+        return []
+
+
+def _bare(reason: str | None) -> str:
+    """A reason without the numbers in it, which may differ between runs that fail in the same way.
+
+    >>> _bare("KeyError: 'layer 3' (tried 2 times)")
+    "KeyError: 'layer ' (tried  times)"
+    """
+    return re.sub(r"[\d.,]+", "", reason or "")
+
+
+class Progress:
+    """The runs of a sweep under way."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.flying: dict[str, tuple[Target, RunKey]] = {}
+        self._plan = plan
+        self._over = [plan.row(target, key) for target in plan.targets for key in plan.losses(target)]
+        self._pace = Pace({target.name: target.budget for target in plan.targets}, self._over)
+        self._left: dict[str, int] = {}
+
+    def plan(self, target: Target, step: Step) -> list[RunKey]:
+        """Take note of what the protocol wants of a target; the runs of it that do not fly yet, which now do."""
+        self._left[target.name] = step.at_most
+        known = {key for other, key in self.flying.values() if other is target}
+        new = [key for key in step.runs if key not in known]
+        self.flying |= {os.path.abspath(self._plan.place(target, key)): (target, key) for key in new}
+        return new
+
+    def end(self, path: str, result: RunRecord | None) -> tuple[Target, RunRecord]:
+        """Take note of a run's end; its target and its row. Without a result it was stopped, and may fly again."""
+        target, key = self.flying.pop(path)
+        if result is None:
+            return target, self._plan.row(target, key)
+        row = self.count(target, key, result)
+        self._left[target.name] -= 1
+        return target, row
+
+    def count(self, target: Target, key: RunKey, result: RunRecord) -> RunRecord:
+        """Take note of a run that has ended, here or elsewhere."""
+        self._plan.remember(target, key, result)
+        row = self._plan.row(target, key)
+        self._over.append(row)
+        self._pace.add(row)
+        return row
+
+    def failed(self, target: Target) -> list[RunRecord]:
+        """The runs of a target that failed since this sweep began, or before it."""
+        return [row for row in self._over if row.experiment == target.name and row.status == "failed"]
+
+    def rows(self) -> list[RunRecord]:
+        """Every run that has ended or flies, by experiment, beta, rate and seed; untied pairs last."""
+        waiting = [self._row(path, *run) for path, run in self.flying.items()]
+        order = {target.name: number for number, target in enumerate(self._plan.targets)}
+        return sorted(
+            [*self._over, *waiting],
+            key=lambda row: (order[row.experiment], row.key.order),
+        )
+
+    def summary(self, workers: int) -> str:
+        """How far it is in words, on so many workers."""
+        done, left = len(self._over), sum(self._left.values())
+        seconds = self._pace.left(self._left, min(workers, left))
+        tail = f", about {span(seconds)} left" if seconds else ""
+        return f"{done} of at most {done + left} runs{tail}"
+
+    def _row(self, path: str, target: Target, key: RunKey) -> RunRecord:
+        if not os.path.exists(path):
+            return RunRecord(key, "waiting")
+        return self._plan.row(target, key)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """A context in which the first of `signals` calls `first` and sets `asked`, the next ones call `again`.
+
+    `number` is the latest that came.
+
+    Outside the main thread, which is where Python hears signals, nothing is changed; nor is a signal that is ignored.
+
+    >>> with Stop(first=lambda: print("stopping"), again=lambda: print("at once")) as stop:
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     signal.raise_signal(signal.SIGINT)
+    stopping
+    at once
+    >>> stop.asked
+    True
+    """
+
+    def __init__(
+        self, first: Callable[[], None], again: Callable[[], None], signals: Sequence[signal.Signals] = SIGNALS
+    ) -> None:
+        self.asked, self.number = False, 0
+        self._first, self._again, self._signals = first, again, signals
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():
+            heard = [number for number in self._signals if signal.getsignal(number) is not signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._hear) for number in heard}
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, signal.SIG_DFL if before is None else before)
+
+    def _hear(self, number: int, _: Any) -> None:
+        call = self._again if self.asked else self._first
+        self.number = number
+        self.asked = True
+        call()

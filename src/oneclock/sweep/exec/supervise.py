@@ -1,0 +1,316 @@
+"""A process for every run, so that no run can take anything else down with it: started, watched, started again.
+
+A server process (`oneclock.sweep.exec.server`) has imported what the runs will import (torch takes seconds) and forks a
+fresh process for each: a hundredth of a second instead of seconds, and nothing of an earlier run in it. On one machine
+a sweep has one server; a worker of a cluster has its own. `supervise` sees one run to its end, here or on a worker.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.lock import HEARTBEAT, STALE, Claim, Held, held_by
+from oneclock.sweep.exec.job import Ended, Job, Message, claimed, described, ended, kill_left, refusal
+from oneclock.sweep.exec.processes import LINUX, kill_session
+from oneclock.sweep.exec.server import GRACE, command
+
+DIED = "the process that starts runs died"
+
+
+class Closed(Exception):
+    """The server was told to end: it starts no more runs."""
+
+
+class Process:
+    """A run's process as its supervisor sees it. Closing it ends the run and all that the run started."""
+
+    def __init__(self, connection: Connection, owner: socket.socket, ready: threading.Event) -> None:
+        self._connection, self._owner, self._ready = connection, owner, ready
+
+    def next(self, timeout: float) -> Message | None:
+        """What is told next, or None in `timeout` seconds.
+
+        Its server adds ("started", pid) and ("exit", code) to what the run tells; where the server itself has died it
+        is ("gone", None).
+        """
+        with suppress(EOFError, OSError, ValueError):  # the last: our end was closed meanwhile
+            told = wait([self._connection, self._owner], timeout)
+            if not told:
+                return None
+            if self._connection in told:
+                message = self._connection.recv()
+                self._ready.set()
+                return message
+        return "gone", None
+
+    def end(self) -> None:
+        """Have the run and all that it started end, politely first; its exit is told when they have."""
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as line, suppress(OSError):
+            line.shutdown(socket.SHUT_WR)
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._connection.close()
+
+
+class Server:
+    """A server process, started with the first run or by `open`, and again if it died. It ends when this process does.
+
+    Dask has its workers give memory back to the system at every chance (MALLOC_TRIM_THRESHOLD_). A training that
+    allocates and frees at every step would then spend up to half its time on page faults: runs do without.
+    """
+
+    def __init__(
+        self, modules: tuple[str, ...], environment: Mapping[str, str] | None = None, grace: float = GRACE
+    ) -> None:
+        self._modules, self._environment, self._grace = list(modules), dict(environment or {}), grace
+        self._lock = threading.Lock()
+        self._closed, self._ready = False, threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner: socket.socket | None = None
+
+    def open(self) -> socket.socket:
+        """Start the process where none lives; our end of its socket."""
+        with self._lock:
+            if self._closed:
+                raise Closed
+            if self._owner is None or self._process is None or self._dead(self._process):
+                self._spawn()
+            assert self._owner is not None
+            return self._owner
+
+    @staticmethod
+    def _dead(process: subprocess.Popen[bytes]) -> bool:
+        """Whether a server is dead; what its runs left in its session is killed before its number is given anew."""
+        if LINUX and process.returncode is None:
+            with suppress(ChildProcessError):  # a program that waits for no child: the number may be another's by now
+                if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return False
+                kill_session(process.pid)
+        return process.poll() is not None
+
+    def _spawn(self) -> None:
+        if self._owner is not None:
+            self._owner.close()
+        self._ready.clear()
+        inherited = {key: value for key, value in os.environ.items() if key != "MALLOC_TRIM_THRESHOLD_"}
+        self._owner, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                command(self._modules, self._grace),
+                stdin=theirs.fileno(),
+                env=inherited | self._environment,
+                start_new_session=True,
+            )
+
+    def start(self, job: Job) -> Process:
+        """A new process that executes the job."""
+        owner = self.open()
+        mine, theirs = socket.socketpair()
+        connection = Connection(mine.detach())
+        try:
+            with theirs:
+                socket.send_fds(owner, [b"+"], [theirs.fileno()])
+            connection.send_bytes(pickle.dumps(job))
+        except OSError:
+            connection.close()
+            raise ConnectionError(DIED) from None
+        return Process(connection, owner, self._ready)
+
+    def close(self) -> None:
+        """End the server and its runs, politely first; no more runs start."""
+        with self._lock:
+            self._closed = True
+        if self._process is None or self._owner is None:
+            return
+        with suppress(OSError):
+            self._owner.shutdown(socket.SHUT_WR)
+        if not self._ready.is_set():  # it has no runs, and may be importing for seconds yet
+            self._process.terminate()
+        try:
+            if not self._dead(self._process):
+                self._process.wait(self._grace + 2 * GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._owner.close()
+
+    def hurry(self) -> None:
+        """Have an end that is under way wait for nobody."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGUSR2)
+
+
+_SERVERS: dict[tuple[str, ...], Server] = {}
+_MAKING = threading.Lock()
+
+
+def server_for(modules: tuple[str, ...]) -> Server:
+    """This process's server with those modules, for a worker of a cluster."""
+    with _MAKING:
+        if modules not in _SERVERS:
+            _SERVERS[modules] = Server(modules)
+            atexit.register(_SERVERS[modules].close)
+        return _SERVERS[modules]
+
+
+_MOMENT = 1.0
+"""Seconds that a sweep has to say that it is ending: a batch system ends it and its runs in the same moment."""
+
+
+def supervise(job: Job, server: Server | None = None) -> Ended:
+    """Execute a job in a process of its own until the run has ended.
+
+    A process that dies is started again, up to `job.retries` times. An exception of the run's own ends it at once: the
+    same code would raise it again.
+    """
+    server = server or server_for(job.modules)
+    watch, deaths, seconds = _Watch(job), 0, 0.0
+    while True:
+        started = time.monotonic()
+        kind, value = _attempt(job, server, watch)
+        if kind == "result":
+            return Ended(job.path, value)
+        if kind in ("stopped", "lost") or not watch.alive() or (kind == "busy" and not job.waits):
+            return Ended(job.path)
+        if kind == "busy":  # a run of an earlier sweep that is still dying, or that still trains elsewhere
+            time.sleep(0.2)
+            continue
+        if (trouble := value if kind == "disk" else refusal(Path(job.path))) is not None:
+            return Ended(job.path, trouble=trouble)
+        deaths, seconds = deaths + 1, seconds + time.monotonic() - started
+        if kind in ("timeout", "raised") or deaths > job.retries:
+            time.sleep(_MOMENT)
+            if not watch.alive():
+                return Ended(job.path)
+            tries = f" (tried {deaths} times)" if deaths > 1 else ""
+            return give_up(job, value + tries, seconds)
+
+
+def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
+    """Record the run as failed, unless it has ended after all."""
+    path = Path(job.path)
+    try:
+        with _once_free(path) if job.waits else claimed(path):
+            if (result := ended(path)) is not None:
+                return Ended(job.path, result)
+            run = RunFolder.read(path) if (path / "run.json").exists() else RunFolder.start(path, job.key_with_spec)
+            return Ended(job.path, run.finish("failed", seconds=seconds, reason=reason))
+    except Held:  # another worker is at it already
+        return Ended(job.path)
+    except OSError as error:
+        return Ended(job.path, trouble=described(error))
+
+
+def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
+    """One process of the run, from start to exit: what it told, or how it died."""
+    try:
+        process = server.start(job)
+    except Closed:
+        return "stopped", None
+    except OSError as error:
+        return "died", f"its process could not be started: {described(error)}"
+    told: Message | None = None
+    with process:
+        while True:
+            message = process.next(timeout=1.0)
+            if message is not None:
+                kind, value = message
+                if kind == "started":
+                    watch.begin(value)
+                elif kind == "exit":
+                    return told or ("died", _death(value))
+                elif kind == "gone":
+                    kill_left(Path(job.path))
+                    return "died", DIED
+                else:
+                    told = told or message  # why it was asked to end counts for more than that it was
+            elif not watch.alive():
+                return "stopped", None
+            elif told is None and watch.lost():
+                told = "lost", None
+                process.end()
+            elif told is None and watch.overdue():
+                told = "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
+                process.end()
+            watch.keep()
+
+
+class _Watch:
+    """Sees whether the sweep that wants a run still lives, by its claim, and how long the run takes; keeps the run's
+    own claim alive, and sees whether it was taken over."""
+
+    def __init__(self, job: Job) -> None:
+        self._claim, self._path, self._timeout = Path(job.claim), Path(job.path), job.timeout
+        self._touched = 0.0
+        self._began: float | None = None
+        self._pid = 0
+        self._held: Claim | None = None
+        self._seen = self._kept = time.monotonic()
+
+    def begin(self, pid: int) -> None:
+        self._began = time.monotonic()
+        self._pid, self._held = pid, None
+
+    def lost(self) -> bool:
+        """Whether the run's process held its claim and holds it no more."""
+        if self._held is None and self._began is not None:
+            self._held = held_by(self._path, self._pid)
+        return self._held is not None and self._held.lost
+
+    def overdue(self) -> bool:
+        if self._timeout is None or self._began is None:
+            return False
+        return time.monotonic() - self._began > self._timeout
+
+    def alive(self) -> bool:
+        try:
+            touched = self._claim.stat().st_mtime
+        except FileNotFoundError:
+            return False
+        except OSError:  # a network disk that does not answer says nothing
+            return True
+        if touched != self._touched:
+            self._touched, self._seen = touched, time.monotonic()
+        return time.monotonic() - self._seen < STALE
+
+    def keep(self) -> None:
+        if self._held is not None and time.monotonic() - self._kept > HEARTBEAT:
+            self._held.touch()
+            self._kept = time.monotonic()
+
+
+def _once_free(path: Path) -> Claim:
+    """The run's claim, once its last process has let go of it."""
+    while True:
+        with suppress(Held):
+            return claimed(path)
+        time.sleep(0.1)
+
+
+def _death(code: int) -> str:
+    """A process's exit in words.
+
+    >>> _death(-9)
+    'its process was killed by SIGKILL (the out-of-memory killer does that)'
+    """
+    if code >= 0:
+        return f"its process ended with exit code {code} before the run was finished"
+    name = signal.Signals(-code).name
+    hint = {"SIGKILL": " (the out-of-memory killer does that)", "SIGSEGV": " (a segmentation fault)"}.get(name, "")
+    return f"its process was killed by {name}{hint}"

@@ -1,0 +1,232 @@
+"""A worker: a driver that shares a study's plan with others, on any machine that sees the folder.
+
+No driver need live. A worker reads the plan from `study.json`, takes a run that is wanted and that nobody is at, by the
+run's claim, and looks again when it has ended, by whomever; so the second stage of a protocol follows the first without
+anyone who waits for it. Asked to end, by a signal or because its time is up, it has its runs save what they can and
+gives their claims back; whoever comes next goes on with them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from oneclock.runs.folder import RunFolder, damage
+from oneclock.runs.key import RunKey
+from oneclock.runs.lock import Held, holder
+from oneclock.runs.record import RunRecord
+from oneclock.runs.run_files import is_packed
+from oneclock.runs.sharing import join, leave
+from oneclock.sweep.exec.execution import Engine, Execution
+from oneclock.sweep.exec.job import claimed, ended
+from oneclock.sweep.exec.scheduler import SIGNALS, Driver, Stop, at_work, modules_of, processes_of
+from oneclock.sweep.plan import Plan
+from oneclock.sweep.targets import Target
+from oneclock.sweep.view import Display
+
+GRACE = 20.0
+"""Seconds that a worker's run has to save what it can: less than the 30 that a batch system leaves by default."""
+
+LOOK = 5.0
+"""Seconds between two looks at a study in which there was nothing to take."""
+
+
+IDLE = "there was nothing to take"
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How long a worker works: `time_left` seconds in all, and `idle` seconds with nothing to take; None: no limit."""
+
+    time_left: float | None = None
+    idle: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("time_left", "idle"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be more than 0 seconds, got {value:g}")
+
+
+def work(
+    study: str | Path, where: Execution | None = None, shift: Shift | None = None, quiet: bool = False
+) -> str | None:
+    """Work on a study until it is done, and return None; or why this worker left before: a signal's name, or words.
+
+    Args:
+        study: The study's folder, as a sweep made it.
+        where: How many runs at a time, and on what; `grace` is the seconds that a run has to save.
+        shift: How long to work.
+        quiet: Print nothing.
+
+    Raises:
+        ValueError: Execution the folder holds no study, its code has changed, or a sweep is at work on it.
+
+    >>> work("no-such-folder")
+    Traceback (most recent call last):
+    ValueError: no-such-folder holds no study: it has neither study.json nor runs/
+    """
+    where, shift = where or Execution(grace=GRACE), shift or Shift()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGUSR1, lambda *_: None)  # or `Stop` would take it for one that is to be ignored
+    started = time.monotonic()
+    plan = shared_plan(study)
+    with ExitStack() as stack:
+        claim = join(plan.path).keep_alive()
+        stack.callback(leave, claim)
+        plan = shared_plan(study)  # which a sweep may have added to, or packed, until now
+        modules = modules_of(plan)
+        engine = where.engine(modules, processes_of(plan))
+        stop = stack.enter_context(Stop(engine.wake, lambda: _hurry(stop, engine), (*SIGNALS, signal.SIGUSR1)))
+        stack.enter_context(at_work(claim, engine))
+        worker = Worker(plan, where, claim, engine, modules, shift=shift, started=started)
+        try:
+            with Display(worker.progress, engine, quiet) as display:
+                worker.drive(display, stop)
+        except KeyboardInterrupt:
+            return signal.Signals(stop.number or signal.SIGINT).name
+        return worker.left
+
+
+def shared_plan(study: str | Path) -> Plan:
+    """The plan of a study's folder with the code that is there now; ValueError where that has changed."""
+    before = Plan.read(study)
+    if is_packed(before.path):
+        raise ValueError(f"the runs of {study} are packed in one file: `oneclock unpack {study}` first")
+    plan = Plan(before.path, [target.afresh() for target in before.targets], before.protocol)
+    plan.check()
+    return plan
+
+
+def _hurry(stop: Stop, engine: Engine) -> None:
+    """A second Ctrl-C is a person who will not wait; a batch system repeats what it said."""
+    if stop.number == signal.SIGINT:
+        engine.hurry()
+
+
+class Worker(Driver):
+    """Takes one run for each place that is free; `left` says why it ended before the study was done."""
+
+    waits = False
+
+    def __init__(self, *driver: Any, shift: Shift, started: float) -> None:
+        super().__init__(*driver)
+        self.left: str | None = None
+        self._shift, self._started = shift, started
+        self._done, self._late, self._looked, self._busy = False, False, 0.0, time.monotonic()
+        self._paces: dict[str, float] = {}
+
+    @property
+    def more(self) -> bool:
+        if self._done and not self.progress.flying:
+            return False
+        seconds = self._seconds_left()
+        if seconds is not None and seconds <= self.where.grace:
+            self.left = "its time is up"
+        elif self._late and not self.progress.flying:
+            self.left = "its time is too short for another run"
+        elif self._shift.idle is not None and time.monotonic() - self._busy > self._shift.idle:
+            self.left = IDLE
+        return self.left is None
+
+    def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
+        """By what others have ended too."""
+        self._catch_up(target)
+        super().stop_if_hopeless(target, row)
+
+    def submit(self) -> None:
+        """Take what is wanted and free, as many as there are places."""
+        if self.progress.flying:
+            self._busy = time.monotonic()
+        free = self.engine.workers - len(self.progress.flying)
+        if not free or (not self.due and time.monotonic() - self._looked < LOOK):
+            return
+        self.due.clear()
+        self._done = self._late = True
+        for target in self.plan.targets:
+            free -= self._take(target, free)
+        self._looked = time.monotonic()
+
+    def _take(self, target: Target, free: int) -> int:
+        self._catch_up(target)
+        step = self.plan.step(target)
+        in_time = self._in_time(target)
+        self._done &= not step.runs
+        self._late &= not (step.runs and in_time)
+        keys = list(step.runs) if in_time else []
+        random.shuffle(keys)  # or all that start at once would want the same one
+        taken: list[RunKey] = []
+        while keys and len(taken) < free:
+            key = keys.pop()
+            if self._is_free(target, key):
+                taken.append(key)
+        new = self.progress.plan(target, replace(step, runs=tuple(taken)))
+        for key in new:
+            self.engine.submit(self.job(target, key))
+        self.handed += len(new)
+        return len(new)
+
+    def _catch_up(self, target: Target) -> None:
+        """Take note of runs that others have ended, until the protocol wants none of them."""
+        news = True
+        while news:
+            news = False
+            for key in self.plan.step(target).runs:
+                if (result := self._ended(target, key)) is not None:
+                    self.progress.count(target, key, result)
+                    news = True
+
+    def _ended(self, target: Target, key: RunKey) -> Any:
+        """How a run ended, or None where it has not; a record that cannot be relied on is set aside."""
+        path = self.plan.place(target, key)
+        try:
+            return None if os.path.abspath(path) in self.progress.flying else ended(path)
+        except ValueError:
+            self._set_aside(target, key)
+            return None
+
+    def _set_aside(self, target: Target, key: RunKey) -> None:
+        path = self.plan.place(target, key)
+        try:
+            with claimed(path):
+                if damage(path) is not None:
+                    self.plan.study.set_aside(self.plan.folder(target, key))
+        except Held:
+            return
+
+    def _is_free(self, target: Target, key: RunKey) -> bool:
+        path = self.plan.place(target, key)
+        if os.path.abspath(path) in self.progress.flying or holder(path) is not None:
+            return False
+        if path.exists() and damage(path) is not None:
+            self._set_aside(target, key)
+        return True
+
+    def _in_time(self, target: Target) -> bool:
+        """Whether a run that starts now can be expected to save something before this worker's time is up."""
+        left = self._seconds_left()
+        if left is None:
+            return True
+        if target.name not in self._paces:
+            self._measure(target)
+        return left > self._paces.get(target.name, 0.0) + self.where.grace
+
+    def _measure(self, target: Target) -> None:
+        """The seconds from one evaluation to the next, where most runs save: by a run of the target that finished."""
+        for key in self.plan.losses(target):
+            run = RunFolder.read(self.plan.place(target, key))
+            if run.result is not None and run.result.status == "finished" and run.result.seconds and run.points():
+                self._paces[target.name] = run.result.seconds / len(run.points())
+                return
+
+    def _seconds_left(self) -> float | None:
+        if self._shift.time_left is None:
+            return None
+        return self._started + self._shift.time_left - time.monotonic()

@@ -1,0 +1,379 @@
+"""A fingerprint of the user's own code: what a run's loss depends on and no setting says.
+
+Files are hashed by their meaning (no comments, docstrings or layout), each by its path below its import root, so that a
+change can be named. Of a function in a file, the file and the user's own modules that it imports count; of a callable,
+its compiled code, the values it holds or uses, by their content, and the user's own modules behind them; of a command,
+the files it names. Installed packages do not count: their versions are in the record.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import hashlib
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from oneclock.sweep import source
+
+Stamp = tuple[int, int]
+"""Time and size of a file: as long as both stay, its text is taken to stay too."""
+
+_LARGEST = 64 * 2**20  # of a larger file that a command names, the size stands for the content
+
+
+@dataclass(frozen=True)
+class Code:
+    """`parts`: what was hashed, by name, with its hash. `stamps`: the files behind it, by their absolute path."""
+
+    parts: Mapping[str, str]
+    stamps: Mapping[str, Stamp]
+
+
+class Opaque(ValueError):
+    """A value whose content cannot be compared between two calls."""
+
+
+def of_file(file: Path) -> Code:
+    """A Python file and the modules of the user's own that it imports.
+
+    >>> list(of_file(Path(__file__)).parts)
+    ['oneclock/sweep/fingerprint.py']
+    """
+    return _of_files(source.own_files(file))
+
+
+def of_callable(function: Callable[..., Any]) -> Code:
+    """The code and the values behind a callable of this process. ValueError where a value cannot be compared.
+
+    >>> of_callable(lambda beta: beta + 1) == of_callable(lambda beta: beta + 1)
+    True
+    >>> of_callable(functools.partial(pow, 2)) == of_callable(functools.partial(pow, 3))
+    False
+    """
+    content = _Content()
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    try:
+        content.parts[name] = content.of(function, name)
+    except Opaque as error:
+        raise ValueError(
+            f"{error}, so a later call could not tell whether it is the same; make it inside the function, or put the "
+            "function into a file and name it: file.py:function"
+        ) from None
+    files = _of_files(source.by_name(dict.fromkeys(content.files)))
+    return Code(dict(sorted({**files.parts, **content.parts}.items())), files.stamps)
+
+
+def of_command(command: str) -> Code:
+    """The files that a command line names: scripts and modules with what they import, anything else as it is.
+
+    >>> of_command("python -m json.tool {beta}").parts
+    {}
+    """
+    plain: dict[str, Path] = {}
+    scripts: dict[Path, None] = {}
+    _named_files(command, Path(), plain, scripts)
+    code = _of_files(source.by_name(scripts))
+    parts = {**code.parts, **{name: _of_bytes(path) for name, path in plain.items()}}
+    return Code(dict(sorted(parts.items())), {**code.stamps, **_stamps(plain.values())})
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The names whose code is not the same.
+
+    >>> changed({"train.py": "a", "data.py": "b"}, {"train.py": "c", "data.py": "b"})
+    ['train.py']
+    """
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def changed_meanwhile(names: Sequence[str]) -> ValueError:
+    """The error of a run that starts after code was edited while its sweep ran."""
+    return ValueError(f"the code was edited while the sweep ran ({', '.join(names)}); start the sweep again")
+
+
+def is_untouched(stamps: Mapping[str, Stamp]) -> bool:
+    """Whether every file has the time and size that it had when it was hashed."""
+    with suppress(OSError):
+        return all(_stamp(Path(path)) == tuple(stamp) for path, stamp in stamps.items())
+    return False
+
+
+def _of_files(files: Mapping[str, Path]) -> Code:
+    stamps = _stamps(files.values())
+    return Code({name: _of_source(path) for name, path in files.items()}, stamps)
+
+
+def _stamps(paths: Any) -> dict[str, Stamp]:
+    return {str(path.absolute()): _stamp(path) for path in paths}
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+def _named_files(command: str, folder: Path, plain: dict[str, Path], scripts: dict[Path, None]) -> None:
+    """Add the files that a command line names, read in `folder`; a shell script's own lines are looked at too."""
+    words: list[str] = []
+    with suppress(ValueError):  # a line that only a shell understands
+        words = shlex.split(command, comments=True)
+    for before, word in zip(["", *words], words, strict=False):
+        if before == "cd":
+            folder = folder / word
+        if before == "-m":
+            scripts |= dict.fromkeys(_module_files(word, folder))
+        path = folder / word.rpartition("=")[2]
+        if "{" in word or not path.suffix or not path.is_file():
+            continue
+        if path.suffix == ".py":
+            scripts |= dict.fromkeys(source.own_files(path).values())
+        elif path.as_posix() not in plain:
+            plain[path.as_posix()] = path
+            if path.suffix in (".sh", ".bash"):
+                _named_files(path.read_text(encoding="utf-8", errors="replace"), folder, plain, scripts)
+
+
+def _module_files(name: str, folder: Path) -> Iterator[Path]:
+    """The files of `python -m name`: the module, the packages around it, and what they import."""
+    for path in source.modules_named([name, f"{name}.__main__"], [folder]):
+        yield from source.own_files(path, [folder]).values()
+
+
+def _of_source(path: Path) -> str:
+    text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    with suppress(SyntaxError, ValueError):
+        return _hash(ast.unparse(_Bare().visit(ast.parse(text))))
+    return _hash(text)
+
+
+def _of_bytes(path: Path) -> str:
+    size = path.stat().st_size
+    return _hash(path.read_bytes()) if size <= _LARGEST else f"{size} bytes"
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes docstrings out: they change no loss."""
+
+    def _visit(self, node: Any) -> Any:
+        self.generic_visit(node)
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return node
+
+    visit_Module = visit_ClassDef = visit_FunctionDef = visit_AsyncFunctionDef = _visit
+
+
+class _Content:
+    """Hashes values by their content, so that equal values have one hash in every process.
+
+    `parts` are the user's own functions and classes that were met, `files` the user's own modules.
+    """
+
+    def __init__(self) -> None:
+        self.parts: dict[str, str] = {}
+        self.files: dict[Path, None] = {}
+        self._known: dict[int, tuple[Any, str]] = {}  # the value too: as long as it lives its id is its own
+        self._open: list[int] = []
+
+    def of(self, value: Any, where: str) -> str:
+        """The hash of a value; `where` says for people where it was met. `Opaque` where it has none."""
+        if isinstance(value, _PLAIN):
+            return _hash(f"{type(value).__name__} {value!r}")
+        if id(value) in self._open:  # a value that holds itself
+            return f"<{self._open[::-1].index(id(value))}>"
+        if id(value) not in self._known:
+            self._open.append(id(value))
+            try:
+                self._known[id(value)] = value, _hash(self._text(value, where))
+            finally:
+                self._open.pop()
+        return self._known[id(value)][1]
+
+    def _text(self, value: Any, where: str) -> str | bytes:
+        if value is os.environ:
+            return "environment"
+        for kinds, method in self._methods():
+            if isinstance(value, kinds):
+                return method(value, where)
+        module, name = type(value).__module__.partition(".")[0], type(value).__name__
+        if module == "numpy" and hasattr(value, "tobytes") and not getattr(value.dtype, "hasobject", False):
+            return f"{value.dtype.str} {value.shape} ".encode() + value.tobytes()
+        if module == "torch" and hasattr(value, "untyped_storage"):
+            return self._tensor(value, where)
+        if module == "torch" and name in ("device", "dtype", "Size", "layout"):
+            return repr(value)
+        if module == "torch" and name == "Generator":
+            return self._tensor(value.get_state(), where)
+        return self._reduced(value, where)
+
+    def _methods(self) -> Sequence[tuple[Any, Callable[[Any, str], str]]]:
+        return (
+            (ModuleType, self._module),
+            (type, self._class),
+            (FunctionType, self._function),
+            (CodeType, self._code),
+            (MethodType, lambda one, where: self._all("method", [one.__func__, one.__self__], where)),
+            (functools.partial, lambda one, where: self._all("partial", [one.func, one.args, one.keywords], where)),
+            (BuiltinFunctionType, self._builtin),
+            ((list, tuple), lambda one, where: self._all(type(one).__qualname__, one, where)),
+            ((set, frozenset), lambda one, where: f"set {sorted(self.of(item, where) for item in one)}"),
+            (Mapping, self._mapping),
+            (re.Pattern, lambda one, where: self._all("pattern", [one.pattern, one.flags], where)),
+            (type(functools.cache(len)), lambda one, where: self.of(one.__wrapped__, where)),
+        )
+
+    def _all(self, kind: str, values: Any, where: str) -> str:
+        return f"{kind} {[self.of(value, where) for value in values]}"
+
+    def _mapping(self, value: Mapping[Any, Any], where: str) -> str:
+        pairs = sorted((self.of(key, where), self.of(one, f"{where}[{key!r}]")) for key, one in value.items())
+        kind = "" if type(value) in (dict, type(vars(type))) else self.of(type(value), where)
+        return f"mapping {kind} {pairs}"
+
+    def _tensor(self, value: Any, where: str) -> bytes:
+        import torch
+
+        if value.is_meta or value.layout != torch.strided:
+            raise Opaque(f"{where} is a {value.layout} tensor on {value.device}, whose content is not compared")
+        flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        return f"tensor {value.dtype} {tuple(value.shape)} ".encode() + flat.numpy().tobytes()
+
+    def _module(self, module: ModuleType, where: str) -> str:
+        self._is_own(module.__name__)
+        return f"module {module.__name__}"
+
+    def _is_own(self, module_name: str) -> bool:
+        """Whether a module is the user's own. Its file then counts, but not that of the script that runs."""
+        if module_name == "__main__":
+            return True
+        file = getattr(sys.modules.get(module_name), "__file__", None)
+        if not file or not file.endswith(".py") or not source.is_own(Path(file)):
+            return False
+        if (path := Path(file).resolve()) not in self.files:
+            self.files |= dict.fromkeys(source.own_files(path).values())
+        return True
+
+    def _class(self, made: type, where: str) -> str:
+        named = f"class {made.__module__}.{made.__qualname__}"
+        if not self._is_own(made.__module__):
+            return named
+        held = {name: value for name, value in vars(made).items() if name not in _NOT_CONTENT}
+        members = {name: self._member(value, f"{made.__qualname__}.{name}", made) for name, value in held.items()}
+        text = f"{named} {self._all('bases', made.__bases__, where)} {sorted(members.items())}"
+        self.parts[made.__qualname__] = _hash(self.parts.get(made.__qualname__, "") + _hash(text))
+        return text
+
+    def _member(self, value: Any, where: str, owner: type) -> str:
+        if isinstance(value, staticmethod | classmethod):
+            value = value.__func__
+        if isinstance(value, property | functools.cached_property):
+            inner = [getattr(value, name, None) for name in ("fget", "fset", "fdel", "func")]
+            return _hash(self._all("property", inner, where))
+        if type(value).__name__ in ("member_descriptor", "getset_descriptor", "wrapper_descriptor"):
+            return type(value).__name__
+        return self._or_file(value, where, owner.__module__)
+
+    def _function(self, function: FunctionType, where: str) -> str:
+        named = f"function {function.__module__}.{function.__qualname__}"
+        is_target = len(self._open) == 1
+        if not is_target and not self._is_own(function.__module__):
+            return named
+        code = function.__code__
+        self.files |= dict.fromkeys(source.modules_named(_imported(code)))
+        uses = sorted({name for name in _globals_of(code) if name in function.__globals__})
+        held = {name: function.__globals__[name] for name in uses} | {
+            "": function.__defaults__,
+            "*": function.__kwdefaults__,
+        }
+        held |= {f"{name}'": cell.cell_contents for name, cell in _cells(function)} | vars(function)
+        held.pop("__wrapped__", None)
+        values = [f"{name} {self._or_file(one, name or where, function.__module__)}" for name, one in held.items()]
+        wrapped = getattr(function, "__wrapped__", None)
+        text = f"{named} {self._code(code, where)} {values} {'' if wrapped is None else self.of(wrapped, where)}"
+        self.parts[function.__qualname__] = _hash(self.parts.get(function.__qualname__, "") + _hash(text))
+        return text
+
+    def _or_file(self, value: Any, where: str, module: str) -> str:
+        """The content of what a function or a class uses; where it has none, the module's file says how it is made."""
+        try:
+            return self.of(value, where)
+        except Opaque:
+            if module != "__main__" and getattr(sys.modules.get(module), "__file__", None):
+                return "made in its module"
+            raise
+
+    def _builtin(self, function: Any, where: str) -> str:
+        bound = function.__self__
+        inside = "" if bound is None or isinstance(bound, ModuleType) else self.of(bound, where)
+        return f"builtin {function.__module__}.{function.__qualname__} {inside}"
+
+    def _code(self, code: CodeType, where: str) -> str:
+        """Compiled code by its instructions: names and constants count, a docstring and line numbers do not."""
+        steps = [(one.opname, self.of(one.argval, where)) for one in dis.get_instructions(code)]
+        takes = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & 0xC
+        table = getattr(code, "co_exceptiontable", b"").hex()
+        return _hash(f"code {takes} {code.co_varnames} {steps} {table}")
+
+    def _reduced(self, value: Any, where: str) -> str:
+        """Any other object by what pickle would keep of it: how it is made, and its state."""
+        try:
+            made = value.__reduce_ex__(4)
+        except Exception:
+            raise Opaque(f"{where} holds a {type(value).__qualname__}, whose content cannot be read") from None
+        if isinstance(made, str):
+            return f"named {type(value).__module__}.{made}"
+        function, arguments, *rest = made
+        state, items, pairs = [*rest, None, None, None][:3]
+        inside = [function, type(value), arguments, state, list(items or ()), list(pairs or ())]
+        return self._all("object", inside, f"{where} ({type(value).__qualname__})")
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice, Path)
+_NOT_CONTENT = {
+    *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__firstlineno__"),
+    *("__static_attributes__", "__match_args__", "__dataclass_params__", "__dataclass_fields__"),
+    *("__abstractmethods__", "_abc_impl", "__parameters__", "__orig_bases__", "__annotate_func__", "__annotate__"),
+}
+
+
+def _globals_of(code: CodeType) -> Iterator[str]:
+    """The global names that compiled code and what is nested in it read."""
+    for one in dis.get_instructions(code):
+        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield one.argval
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _globals_of(inner)
+
+
+def _imported(code: CodeType) -> list[str]:
+    """The modules that compiled code imports as it runs; a name imported from a module may be one too."""
+    names, last = [], ""
+    for one in dis.get_instructions(code):
+        if one.opname == "IMPORT_NAME":
+            last = one.argval
+            names.append(last)
+        elif one.opname == "IMPORT_FROM":
+            names.append(f"{last}.{one.argval}")
+    return names + [name for inner in code.co_consts if isinstance(inner, CodeType) for name in _imported(inner)]
+
+
+def _cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # a name that has no value yet
+            cell.cell_contents  # noqa: B018
+            yield name, cell
+
+
+def _hash(data: str | bytes) -> str:
+    return hashlib.sha256(data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data).hexdigest()[:16]

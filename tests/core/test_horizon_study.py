@@ -1,0 +1,47 @@
+"""The useful horizon on real runs that overfit: what the page says of the held-out half, within a margin."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("horizon_test", ROOT / "scripts" / "horizon_test.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def clear(script):
+    runs = script.known_runs(str(ROOT / "studies" / "overfit"), "heldout")
+    return [run for run in runs if run.turns is not None]
+
+
+def test_it_is_nearer_than_every_baseline_at_every_share(script, clear):
+    found = script.by_share(clear)
+    ours = [score.error for score in found.pop("useful horizon")]
+    assert len(found) == 3
+    for scores in found.values():
+        assert all(mine < theirs.error for mine, theirs in zip(ours, scores, strict=True))
+    assert ours[-1] < 1.1
+
+
+def test_its_interval_covers_and_its_turns_are_real(script, clear):
+    whole = script.by_share(clear)["useful horizon"]
+    assert all(score.coverage >= 0.85 for score in whole)
+    assert all(score.false <= 0.03 for score in whole)
+    assert whole[-1].found >= 0.9
+    turning = script.by_share([run for run in clear if run.turns])["useful horizon"]
+    assert all(0.85 <= score.coverage <= 0.97 for score in turning)
+
+
+@pytest.mark.parametrize("evaluations", [3, 5, 10, 30, 64])
+def test_it_covers_whatever_the_number_of_evaluations(script, clear, evaluations):
+    score = script.ours(clear, lambda run: script.thinned(run.curve, evaluations))
+    assert score.coverage >= 0.85

@@ -1,0 +1,90 @@
+"""Several experiments: one table and one picture first, on the page and on the terminal; the details are folded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from opened_page import Opened
+from report_studies import write_run, write_study
+
+from oneclock.report import folder
+from oneclock.report.brief import in_words
+from oneclock.report.overview import overview_figure, overview_table
+from oneclock.report.subject import Subject, subject_of
+
+BETAS = (0.5, 0.684, 0.822, 0.9, 0.944, 0.968)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    """Three experiments of 500 steps, with the default betas (0.9, 0.999) in one of them."""
+    study = write_study(tmp_path_factory.mktemp("several") / "study", ("one", "two", "three"), BETAS, budget=500)
+    for seed in (1, 2, 3):
+        write_run(study, "one", (0.9, 0.999), seed, budget=500)
+    return subject_of(study)
+
+
+@pytest.fixture(scope="module")
+def page(several: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder.write(several, tmp_path_factory.mktemp("page"), "oneclock report study", formats=())
+
+
+def test_the_table_has_the_verdict_and_the_costs_of_the_analysis(several: Subject) -> None:
+    table = overview_table(several.analysis)
+    titles = [column.title for column in table.columns]
+    assert titles[-3:] == ["(0.9, 0.999)", "(0.9, 0.95)", "recommended"]
+    for row, result in zip(table.rows, several.analysis.experiments, strict=True):
+        shown = dict(zip(titles, row, strict=True))
+        assert (shown["Experiment"], shown["Steps"]) == (result.name, 500)
+        assert float(str(shown["Best beta"])) == pytest.approx(result.best.beta, abs=0.005)
+        assert shown["recommended"] == pytest.approx(result.rules[0].excess, abs=1e-4)
+        assert shown["(0.9, 0.95)"] is None
+        pair = next((one.difference.value for one in result.best.baselines), None)
+        assert shown["(0.9, 0.999)"] == (None if pair is None else pytest.approx(pair, abs=1e-4))
+
+
+def test_the_terminal_shows_the_table_first_in_80_columns(several: Subject) -> None:
+    lines = in_words(several.analysis, 80).splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["experiment", "one", "two", "three"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_without_a_series_the_picture_has_a_panel_per_experiment(several: Subject) -> None:
+    figure = overview_figure(several.analysis)
+    assert [chart.title for chart in figure.charts] == ["one", "two", "three"]
+    assert [sum(one.group == "(0.9, 0.999)" for one in chart.series) for chart in figure.charts] == [1, 0, 0]
+
+
+def test_with_a_series_the_picture_is_the_series(tmp_path: Path) -> None:
+    for budget, best in ((250, 0.7), (1000, 0.83), (4000, 0.91)):
+        for beta in BETAS:
+            for seed in (1, 2):
+                write_run(tmp_path / "study", f"net-{budget}", beta, seed, budget=budget, best=best, wiggle=0.001)
+    assert overview_figure(subject_of(tmp_path / "study").analysis).name == "series"
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_first_screen_is_a_table_and_a_picture_and_the_rest_is_folded(
+    open_page: Callable[..., Opened], page: Path, width: int
+) -> None:
+    opened = open_page(page, viewport={"width": width, "height": 900})
+    opened.page.wait_for_selector(".overview svg[role=img]")
+    for selector in ("#table-overview", ".overview svg[role=img]"):
+        box = opened.page.locator(selector).first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 900
+    assert opened.page.locator("#table-overview tbody tr").count() == 3
+    assert opened.page.locator("details[open]:not(#made details)").count() == 0
+    assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+    assert opened.said == []
+
+
+def test_the_slider_works_below_a_thousand_steps(open_page: Callable[..., Opened], page: Path) -> None:
+    opened = open_page(page)
+    assert opened.text("#at-steps") == "500 steps"
+    seen = set()
+    for place in ("0", "40", "80"):
+        opened.page.locator("#horizon").fill(place)
+        seen.add(opened.text("#at-beta"))
+        assert opened.page.locator('#sweep path[d^="M0-9"]').count() == 1
+    assert len(seen) == 3

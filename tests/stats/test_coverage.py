@@ -1,0 +1,152 @@
+"""Every kind of interval that is printed, on simulated sweeps of known truth: how often it holds the truth.
+
+The normal suite repeats each simulation just often enough to notice a broken interval. The slow tests measure the
+coverage that `docs/analysis.md` states.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from simulated import BETAS, PAIRS, protocol_of_truth, share, sweep_of_truth, tuned_sweep
+
+from oneclock.runs.best import judge
+from oneclock.runs.key import Beta
+from oneclock.runs.noise import Cell
+from oneclock.runs.paired import PairedSweep, between
+from oneclock.stats.exponents import exponent
+from oneclock.stats.quadratic import profiles_of
+from oneclock.stats.risk import figures
+from oneclock.stats.rules import _by_experiments, _by_seeds, random_effects
+
+FEW, MANY = 80, 1000
+REPEATS = [pytest.param(FEW, 0.86, id="few"), pytest.param(MANY, 0.915, id="many", marks=pytest.mark.slow)]
+"""How often a simulation is repeated, and the least share of intervals that must then hold the truth (level 0.95)."""
+
+
+def at(beta: Beta) -> dict[Cell, float]:
+    """The level of one cell, as `compare` takes it."""
+    return {(beta, None): 1.0}
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize("bend", [0.003, 0.03, 0.2])
+def test_differences_to_the_best_beta_hold_together_and_the_ties_hold_the_true_best(bend, repeats, least):
+    rng, together, tied = np.random.default_rng(1), [], []
+    for _ in range(repeats):
+        runs, truth = sweep_of_truth(rng, bend)
+        sweep = PairedSweep(runs)
+        best, cells = judge(sweep), [(beta, None) for beta in BETAS]
+        others = [beta for beta in BETAS if beta != best.beta]
+        found = sweep.compare([(at(beta), at(best.beta)) for beta in others], cells)
+        together.append(
+            all(math.expm1(truth[b] - truth[best.beta]) in one.interval for b, one in zip(others, found, strict=True))
+        )
+        right = min(BETAS, key=truth.get)
+        tied.append(right in (best.beta, *best.tied_with) and right in best.interval)
+    assert share(together) >= least - 0.01
+    assert share(tied) >= least
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize("pair_noise", [1.0, 3.0, 6.0])
+def test_baselines_against_a_beta_between_two_swept_ones(pair_noise, repeats, least):
+    rng, together, alone = np.random.default_rng(2), [], []
+    mixture: dict[Cell, float] = {(beta, None): part for beta, part in between(0.86, BETAS).items()}
+    for _ in range(repeats):
+        runs, truth = sweep_of_truth(rng, pair_noise=pair_noise)
+        sweep, level = PairedSweep(runs), sum(part * truth[beta] for (beta, _), part in mixture.items())
+        found = sweep.compare([(at(pair), mixture) for pair in PAIRS])
+        hits = [math.expm1(truth[pair] - level) in one.interval for pair, one in zip(PAIRS, found, strict=True)]
+        together.append(all(hits))
+        (one,) = sweep.compare([(at(PAIRS[-1]), mixture)])
+        alone.append(math.expm1(truth[PAIRS[-1]] - level) in one.interval)
+    assert share(together) >= least - 0.01
+    assert share(alone) >= least - 0.02
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize(("alpha", "noise"), [(0.5, 0.003), (0.5, 0.01), (0.0, 0.005)])
+def test_exponents_and_best_betas_of_a_series(alpha, noise, repeats, least):
+    rng, hits, points = np.random.default_rng(3), [], []
+    lengths = (250, 1000, 4000, 16_000)
+    bests = [-0.4 - alpha * math.log10(steps / 250) for steps in lengths]
+    for _ in range(repeats // 2):
+        sweeps = [tuned_sweep(rng, steps, best, noise=noise) for steps, best in zip(lengths, bests, strict=True)]
+        profiles = [profiles_of(sweep)[0] for sweep in sweeps]
+        hits.append(alpha in exponent(np.log10(lengths), profiles)[2])
+        ends = [profile.interval() for profile in profiles]
+        points += [low - 0.006 <= best <= high + 0.006 for (low, high), best in zip(ends, bests, strict=True)]
+    assert share(hits) >= least - (0.03 if repeats == FEW else 0.01)
+    assert share(points) >= least
+
+
+@pytest.mark.parametrize(("repeats", "least"), [(24, 0.8), pytest.param(300, 0.91, marks=pytest.mark.slow)])
+def test_the_best_pair_of_beta_and_learning_rate(repeats, least):
+    rng, hits = np.random.default_rng(4), []
+    for _ in range(repeats):
+        sweep = tuned_sweep(rng, 4000, -0.9, best_lr=-2.5, lrs=(0.0008, 0.0016, 0.0032, 0.0064, 0.0128))
+        for profile, true in zip(profiles_of(sweep), (-0.9, -2.5), strict=True):
+            low, high = profile.interval()
+            hits.append(low - 0.011 <= true <= high + 0.011)
+    assert share(hits) >= least
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize("sweeps", [3, 11])
+@pytest.mark.parametrize("between_sweeps", [0.002, 0.01])
+def test_the_mean_difference_of_two_rules_by_random_effects(sweeps, between_sweeps, repeats, least):
+    rng, hits, freedom = np.random.default_rng(5), [], 8
+    for _ in range(repeats):
+        spread, near = rng.choice((0.0005, 0.01, 0.02), sweeps), rng.uniform(0.05, 1, sweeps)
+        values = 0.003 + between_sweeps * rng.standard_normal(sweeps) + spread * near * rng.standard_normal(sweeps)
+        seen = spread * np.sqrt(rng.chisquare(freedom, sweeps) / freedom)
+        _, interval = random_effects(list(values), list(seen * near), list(seen), [freedom] * sweeps)
+        hits.append(0.003 in interval)
+    assert share(hits) >= least - 0.02
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+def test_mean_max_and_cvar_of_a_rule_over_seeds(repeats, least):
+    rng, hits = np.random.default_rng(6), []
+    for _ in range(repeats):
+        truth, error = np.abs(0.01 * rng.standard_normal(8)), np.full(8, 0.004)
+        seen = error * np.sqrt(rng.chisquare(8, 8) / 8)
+        known = list(zip(truth + error * rng.standard_normal(8), seen, [8.0] * 8, strict=True))
+        found = _by_seeds(known, rng)
+        hits.append(
+            [one.lower <= value <= one.upper for one, value in zip(found, figures(np.expm1(truth)), strict=True)]
+        )
+    assert np.mean(hits, axis=0).min() >= least
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize("sweeps", [3, 8, 20])
+def test_the_mean_of_a_rule_over_experiments(sweeps, repeats, least):
+    rng = np.random.default_rng(7)
+    hits = [0.01 in _by_experiments(0.01 + 0.01 * rng.standard_normal(sweeps)) for _ in range(repeats)]
+    assert share(hits) >= least
+
+
+@pytest.mark.parametrize(("repeats", "least"), [(60, 0.85), pytest.param(300, 0.87, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("spread", [0.001, 0.01])
+def test_figures_of_the_papers_protocol_over_seeds(spread, repeats, least):
+    rng, hits = np.random.default_rng(8), np.zeros(3)
+    for _ in range(repeats):
+        data, truth = protocol_of_truth(rng, 8, spread)
+        risk = data.risk(np.full(8, 5), "all")
+        for place, (estimate, value) in enumerate(
+            zip((risk.mean, risk.max, risk.cvar), figures(truth[:, 5]), strict=True)
+        ):
+            hits[place] += estimate.seeds.lower - 1e-12 <= value <= estimate.seeds.upper + 1e-12
+    assert (hits / repeats >= least).all()
+
+
+def test_figures_of_the_papers_protocol_over_experiments():
+    rng = np.random.default_rng(9)
+    _, population = protocol_of_truth(rng, 20_000, 0.0, seeds=1)
+    hits = 0
+    for _ in range(40):
+        data, _ = protocol_of_truth(rng, 20, 0.002)
+        hits += population[:, 5].mean() in data.risk(np.full(20, 5), "all").mean.experiments
+    assert hits >= 34

@@ -1,0 +1,154 @@
+"""What a verdict may claim: missing runs, repeated seeds, edges, baselines, impossible percentages."""
+
+import csv
+import math
+
+import pytest
+
+from oneclock.report import folder
+from oneclock.report.brief import in_words
+from oneclock.report.subject import subject_of
+from oneclock.report.sweeps import sweep_chart
+from oneclock.runs.best import Baseline, Best, Difference, Interval, best_beta, next_step
+from oneclock.runs.folder import RunFolder
+from oneclock.runs.key import RunKey
+from oneclock.runs.paired import PairedSweep, between
+from oneclock.runs.store import Study
+from oneclock.stats import analyse, read
+
+BETAS = (0.68377, 0.82217, 0.9, 0.94377, 0.96838)
+
+
+def loss_at(beta, seed, depth=0.2, noise=0.0005):
+    wobble = noise * math.sin(1000 * beta + 7 * seed)
+    return 2 + depth * (math.log10(1 - beta) + 1) ** 2 + 0.02 * seed + wobble
+
+
+def write(path, runs):
+    """A study of (beta, seed, loss, ending); an ending of None leaves the run unfinished."""
+    for beta, seed, loss, ending in runs:
+        key = RunKey("mine", beta, seed, 8000)
+        run = RunFolder.start(path / "runs" / key.folder, key)
+        run.log(4000, val_loss=loss + 0.5)
+        if ending is not None:
+            run.log(8000, val_loss=loss)
+            run.finish(ending, seconds=1.0, reason="out of memory" if ending == "failed" else None)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["failed", None])
+def test_a_neighbour_without_a_result_widens_the_claim_and_leaves_a_gap_in_the_figure(tmp_path, ending):
+    whole = [(beta, seed, loss_at(beta, seed), "finished") for beta in BETAS for seed in (1, 2, 3)]
+    path = write(tmp_path / "whole", whole)
+    clear = Study.open(path).best()
+    assert (clear.beta, clear.interval, clear.not_measured) == (0.9, Interval(0.9, 0.9), ())
+    lost = [(b, s, loss, ending if b == 0.94377 else end) for b, s, loss, end in whole]
+    path = write(tmp_path / "lost", lost)
+    found, analysis = Study.open(path).best(), analyse(path, draws=10, repeats=2)
+    (result,) = analysis.experiments
+    assert found == result.best
+    assert (found.beta, found.interval, found.not_measured) == (0.9, Interval(0.9, 0.94377), (0.94377,))
+    assert "no result yet at 0.944" in found.note
+    assert "BalancedAdamW" not in next_step(found)
+    lines = [one for one in sweep_chart(result, 1000, BETAS).series if one.name == "loss, paired by seed"]
+    assert [len(one.x) for one in lines] == [3, 1]
+
+
+def test_a_missing_beta_behind_one_that_is_worse_changes_nothing():
+    runs = [(beta, seed, loss_at(beta, seed)) for beta in BETAS for seed in (1, 2, 3)]
+    lost = [(b, s, math.nan if b == 0.96838 else loss) for b, s, loss in runs]
+    assert best_beta(lost).interval == best_beta(runs).interval == Interval(0.9, 0.9)
+
+
+def test_a_diverged_neighbour_is_known_to_be_worse():
+    runs = [(b, s, math.inf if b == 0.94377 else loss_at(b, s)) for b in BETAS for s in (1, 2, 3)]
+    found = best_beta(runs)
+    assert (found.beta, found.interval, found.not_measured) == (0.9, Interval(0.9, 0.9), ())
+
+
+def test_seeds_that_repeat_each_other_are_no_certainty():
+    found = best_beta((beta, seed, loss_at(beta, 1)) for beta in BETAS for seed in (1, 2, 3))
+    assert found.seeds_repeat
+    assert (found.interval, found.tied_with) == (None, ())
+    assert "seed" in found.note
+    assert "BalancedAdamW" not in next_step(found)
+
+
+def test_the_best_beta_costs_nothing_against_itself_and_ties_follow_from_the_printed_intervals():
+    """A lucky one-seed beta has the smallest plain mean; on the screen it is not the reference."""
+    rows = [(beta, seed, loss_at(beta, seed, noise=0.01)) for beta in BETAS for seed in (1, 2, 3)]
+    rows = [row for row in rows if row[0] != 0.96838 or row[1] == 1]
+    rows = [(b, s, loss - 0.03 if b == 0.96838 else loss) for b, s, loss in rows]
+    columns = dict(zip(("beta", "seed", "min_val_loss"), zip(*rows, strict=True), strict=True))
+    analysis = analyse(columns | {"experiment": ["a"] * len(rows), "budget": [8000] * len(rows)}, draws=10, repeats=2)
+    (result,) = analysis.experiments
+    points = {point.beta: point for point in result.points}
+    assert (points[result.best.beta].excess, points[result.best.beta].interval) == (0.0, None)
+    tied = {b for b, one in points.items() if one.interval is not None and one.interval.lower <= 0}
+    assert tied == {*result.best.tied_with}
+    table = in_words(analysis).splitlines()
+    (line,) = [one for one in table if one.startswith(f"{result.best.beta:g} ")]
+    assert "best" in line
+
+
+def test_no_percentage_below_minus_one_hundred():
+    """Additive effects of seeds as large as the losses: what is left of a loss stays a loss."""
+    runs = [(b, None, s, 0.05 + 0.02 * k + 3.0 * (s - 1)) for k, b in enumerate(BETAS) for s in (1, 2)]
+    sweep = PairedSweep([*runs, ((0.9, 0.999), None, 2, 0.2)])
+    assert all(loss > 0 for loss in sweep.losses.values())
+    (found,) = sweep.compare([({((0.9, 0.999), None): 1.0}, {(0.9, None): 1.0})])
+    assert -1 < found.interval.lower <= found.value <= found.interval.upper
+
+
+def test_a_better_baseline_is_what_comes_next():
+    better = Baseline((0.9, 0.95), 0.001, Difference(-0.048, Interval(-0.06, -0.03)))
+    tied = Baseline((0.9, 0.95), None, Difference(-0.01, Interval(-0.03, 0.01)))
+    unsure = Baseline((0.9, 0.95), None, Difference(-0.01, None))
+    best = Best(0.9, Interval(0.9, 0.9), (), "")
+    assert next_step(best).startswith("BalancedAdamW(")
+    line = next_step(Best(0.9, Interval(0.9, 0.9), (), "", baselines=(better,)))
+    assert line.startswith("AdamW(model.parameters(), lr=0.001, betas=(0.9, 0.95))")
+    assert "BalancedAdamW" not in line
+    assert "statistically tied" in next_step(Best(0.9, Interval(0.9, 0.9), (), "", baselines=(tied,)))
+    assert "BalancedAdamW" not in next_step(Best(0.9, None, (), "", baselines=(unsure,)))
+
+
+def test_runs_of_a_report_read_again_keep_what_diverged(tmp_path):
+    runs = [(b, s, loss_at(b, s), "finished") for b in BETAS[:3] for s in (1, 2)]
+    path = write(tmp_path / "s", runs)
+    for seed in (1, 2):
+        key = RunKey("mine", 0.94377, seed, 8000)
+        run = RunFolder.start(path / "runs" / key.folder, key)
+        run.log(4000, val_loss=1.0)  # lower than any, before it diverged
+        run.log(8000, val_loss=math.nan)
+        run.finish("diverged", seconds=1.0)
+    folder.write(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
+    table = tmp_path / "report" / "data" / "runs.csv"
+    with open(table, newline="") as file:
+        statuses = {row["beta"]: row["status"] for row in csv.DictReader(file)}
+    assert statuses["0.94377"] == "diverged"
+    again = read(table).sweeps[0]
+    assert analyse(table, draws=10, repeats=2).experiments[0].best.beta == Study.open(path).best().beta == 0.9
+    assert all(math.isinf(run.loss) for run in again.tied if run.beta == 0.94377)
+
+
+def test_a_beta_between_two_swept_ones_is_not_charged_with_the_worse():
+    shares = between(0.93, BETAS)
+    assert sorted(shares) == [0.9, 0.94377]
+    assert sum(shares.values()) == pytest.approx(1)
+    assert between(0.9, BETAS) == {0.9: 1.0}
+    assert between(0.5, BETAS) is None
+    assert between(0.7, (0.5, 0.99)) is None
+
+
+def test_noise_is_pooled_over_all_cells_and_separate_for_a_pair_that_spreads_more():
+    runs = [
+        (b, lr, s, loss_at(b, s) * (1 + 0.01 * k)) for b in BETAS for k, lr in enumerate((1.0, 2.0)) for s in (1, 2, 3)
+    ]
+    assert PairedSweep(runs).noise[0].freedom == 10 * 2 - 2
+    wild = [((0.9, 0.999), 1.0, s, 2.1 + 0.2 * (s - 2)) for s in (1, 2, 3)]
+    sweep = PairedSweep([*runs, *wild])
+    assert len(sweep.noise) == 2
+    assert sweep.noise[0].spread < 0.002 < 0.05 < sweep.noise[1].spread
+    calm = [((0.9, 0.999), 1.0, s, loss_at(0.9, s)) for s in (1, 2, 3)]
+    assert PairedSweep([*runs, *calm]).noise[0].freedom == 11 * 2 - 2

@@ -1,0 +1,77 @@
+"""Workers on Kubernetes and SkyPilot: the manifests are what the engines' published schemas ask for."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from oneclock.sweep.exec.manifests import Workers, manifest, submit
+
+K8S = Workers("kubernetes", "shared:/mnt/shared", image="example/train:1", count=8, memory="16Gi", gpus="1")
+SKY = Workers("skypilot", "shared:/mnt/shared", count=4, cpus=8, gpus="H100:1", options=("--jobs", "2"))
+
+
+def test_the_job_follows_the_published_schema_of_kubernetes():
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    job = yaml.safe_load(manifest(Path("/mnt/shared/My study"), K8S))
+    kubernetes_validate.validate(job, "1.33", strict=True)
+    assert job["spec"]["parallelism"] == job["spec"]["completions"] == 8
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["oneclock", "work", "/mnt/shared/My study"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+
+def test_the_task_has_what_skypilot_reads():
+    task = yaml.safe_load(manifest(Path("/mnt/shared/my study"), SKY))
+    assert task["volumes"] == {"/mnt/shared": "shared"}
+    assert task["run"] == "oneclock work '/mnt/shared/my study' --jobs 2"
+    assert task["resources"] == {"cpus": "8+", "accelerators": "H100:1"}
+    schemas = pytest.importorskip("sky.utils.schemas")
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(task, schemas.get_task_schema())
+    jsonschema.validate(task["resources"], schemas.get_resources_schema())
+
+
+@pytest.mark.parametrize(
+    ("workers", "words"),
+    [
+        ({"engine": "kubernetes", "volume": "shared:/mnt"}, "image"),
+        ({"engine": "skypilot", "volume": "shared"}, "NAME:/path"),
+        ({"engine": "skypilot", "volume": "a:/x\nrun: rm"}, "NAME:/path"),
+        ({"engine": "skypilot", "volume": "a:/x", "count": 0}, "one worker"),
+        ({"engine": "kubernetes", "volume": "a:/x", "image": "i", "gpus": "H100"}, "number"),
+    ],
+)
+def test_what_cannot_be_started_is_refused(workers, words):
+    with pytest.raises(ValueError, match=words):
+        Workers(**workers)
+
+
+def test_a_study_outside_the_volume_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="outside the volume"):
+        manifest(tmp_path, K8S)
+
+
+def test_a_name_with_a_newline_stays_one_value(tmp_path):
+    odd = tmp_path / "a\nb: c"
+    job = yaml.safe_load(manifest(odd, Workers("skypilot", f"v:{tmp_path}")))
+    assert set(job) == {"name", "num_nodes", "resources", "volumes", "run"}
+
+
+def test_it_is_written_and_applied_where_the_client_is(tmp_path, monkeypatch):
+    study = tmp_path / "s"
+    workers = Workers("kubernetes", f"v:{tmp_path}", image="i")
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    path, printed = submit(study, workers)
+    assert printed is None
+    assert yaml.safe_load(path.read_text())["kind"] == "Job"
+    client = tmp_path / "bin" / "kubectl"
+    client.parent.mkdir()
+    client.write_text('#!/bin/sh\necho "applied $3"\n')
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{client.parent}{os.pathsep}/bin{os.pathsep}/usr/bin")
+    assert submit(study, workers)[1] == f"applied {path}"
+    client.write_text("#!/bin/sh\necho forbidden >&2; exit 1\n")
+    with pytest.raises(OSError, match="forbidden"):
+        submit(study, workers)
