@@ -3,16 +3,13 @@
 "use strict";
 
 const oneclock = (() => {
-  const { recommended, paper, calibrated, sure, grid } = ONECLOCK;
+  const { recommended, paper, measured, ranges, grid } = ONECLOCK;
 
   const rates = {
     Refresh: (rule, steps) => rule.refreshes / steps,
     Fixed: (rule) => 1 - rule.beta,
     Power: (rule, steps) => rule.c * (steps / rule.t0) ** -rule.alpha,
-    Bent: (rule, steps) =>
-      steps >= rule.knee
-        ? rule.refreshes / steps
-        : Math.min((rule.refreshes / rule.knee) * (rule.knee / steps) ** rule.alpha, 1),
+    SquareRoot: (rule, steps) => rule.divisor / (Math.sqrt(steps) + rule.divisor),
   };
 
   /** beta in [0, 1) for a horizon in steps; null where the rule has none. */
@@ -21,6 +18,15 @@ const oneclock = (() => {
     const beta = rule.kind === "Fixed" ? rule.beta : 1 - rate;
     const none = rule.kind === "Refresh" ? rate >= 1 : !(rate <= 1);
     return none || beta >= 1 ? null : beta;
+  }
+
+  /** [low, high]: the betas that are expected to lose at most 0.2 % more than the recommended one. */
+  function rangeFor(steps) {
+    const place = Math.min(Math.max(10 * Math.log10(steps), 0), ranges.length - 1.000001);
+    const [one, two] = [ranges[Math.floor(place)], ranges[Math.floor(place) + 1]];
+    const share = place - Math.floor(place);
+    const own = rates[recommended.kind](recommended, steps);
+    return [0, 1].map((end) => Math.max(1 - own * 2 ** -(one[end] + share * (two[end] - one[end])), 0));
   }
 
   const TIMES = { "": 1, k: 1e3, m: 1e6, b: 1e9, g: 1e9, t: 1e12 };
@@ -51,11 +57,11 @@ const oneclock = (() => {
     return String(Number(beta.toFixed(Math.min(Math.ceil(-Math.log10(1 - beta)) + 4, 15))));
   }
 
-  return { betaFor, typed, stepsFromTokens, stepsFromEpochs, onGrid, written, recommended, paper, calibrated, sure };
+  return { betaFor, rangeFor, typed, stepsFromTokens, stepsFromEpochs, onGrid, written, recommended, paper, measured };
 })();
 
 (() => {
-  const { betaFor, written, paper, calibrated, sure } = oneclock;
+  const { betaFor, written, paper, measured } = oneclock;
   const find = (id) => document.getElementById(id);
   const count = (value) => value.toLocaleString("en", { maximumFractionDigits: value < 100 ? 1 : 0 });
 
@@ -127,15 +133,18 @@ const oneclock = (() => {
   }
 
   function trust(steps) {
-    const [low, high] = calibrated;
-    const words = steps < low ? sure.below : steps > high ? sure.above : sure.within;
-    return `How sure: ${words}.`;
+    const [low, high] = measured;
+    const span = `Known sweeps cover ${count(low)} to ${count(high)} steps`;
+    return steps < low || steps > high ? `${span}: this answer is extrapolated.` : `${span}.`;
   }
+
+  /** beta with two digits of 1 - beta. */
+  const short = (beta) => String(Number(beta.toFixed(beta < 0.9 ? 2 : 1 - Math.floor(Math.log10(1 - beta)))));
 
   function answer(steps) {
     const beta = betaFor(steps);
     if (beta === null) throw new Error("so long that beta rounds to 1; give a shorter time");
-    const around = [steps / 2, steps * 2].map((other) => betaFor(other)).map((one) => (one === null ? "1" : written(one)));
+    const around = oneclock.rangeFor(steps).map((one) => (one >= 1 ? "1" : short(one)));
     const papers = betaFor(steps, paper);
     const near = papers === null ? null : oneclock.onGrid(papers);
     const reach = near && `${count(near.from ?? paper.refreshes)} ${near.to ? `to ${count(near.to)}` : "and more"}`;
@@ -144,7 +153,7 @@ const oneclock = (() => {
       horizon: count(steps),
       memory: `${count(1 / (1 - beta))} steps`,
       refreshes: count((1 - beta) * steps),
-      range: around[0] === around[1] ? around[0] : around.join(" to "),
+      range: around.join(" to "),
       paper: papers === null ? `none up to ${count(paper.refreshes)} steps` : written(papers),
       grid: near === null ? "none" : `${near.beta}, for ${reach} steps`,
       trust: trust(steps),
@@ -177,7 +186,7 @@ const oneclock = (() => {
     const columns = [2, 3, 4, 5, 6, 7].map((power) =>
       label(across(10 ** power), HIGH - BOTTOM + 18, "middle", ["100", "1k", "10k", "100k", "1M", "10M"][power - 2]),
     );
-    const [low, high] = calibrated.map(across);
+    const [low, high] = measured.map(across);
     const beta = betaFor(steps);
     const inside = steps >= 100 && steps <= 1e7 && beta !== null;
     const here = inside

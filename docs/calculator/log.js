@@ -6,7 +6,7 @@
   const LARGEST = 200; // megabytes that a page can hold with ease; the command reads more
   const READ = `
 import json, os, shutil
-from oneclock.advice import advise
+from oneclock.advise import advise
 from oneclock.plain_text import printable
 
 def answer(folder, wanted):
