@@ -217,8 +217,10 @@ def test_the_same_names_in_a_moved_project(project, tmp_path):
     assert fingerprint.of_file(tmp_path / "elsewhere/main.py").parts == before
 
 
-def test_a_module_given_to_a_command_and_its_files(project, monkeypatch):
-    monkeypatch.chdir(project)
+def test_a_module_given_to_a_command_and_its_files(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert fingerprint.of_command("python -m pkg.model --beta {beta}").parts == {}
+    monkeypatch.chdir(project)  # Python keeps what it found in "." by that name, so the folder before must not count
     (project / "conf").mkdir()
     (project / "conf/a.yaml").write_text("lr: 1")
     (project / "go.sh").write_text("#!/bin/sh\npython main.py $1\n")

@@ -145,6 +145,7 @@ def _named_files(command: str, folder: Path, plain: dict[str, Path], scripts: di
 
 def _module_files(name: str, folder: Path) -> Iterator[Path]:
     """The files of `python -m name`: the module, the packages around it, and what they import."""
+    folder = folder.resolve()  # the import system keeps what it knows of "." when the working directory changes
     for path in source.modules_named([name, f"{name}.__main__"], [folder]):
         yield from source.own_files(path, [folder]).values()
 
