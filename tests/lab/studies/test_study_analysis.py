@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oneclock.lab.studies.analyse import LAW, best_rate, excesses, pooled, random_effects, read
+from oneclock.lab.studies.analyse import LAW, best_rate, best_tied, excesses, noise_of, pooled, random_effects, read
 from oneclock.lab.studies.turns import counts
 
 ROOT = Path(__file__).parents[3]
@@ -26,6 +26,25 @@ def test_intervals_of_a_condition_hold_together_in_95_percent() -> None:
         found = excesses("one", losses)
         hits += all(one.low <= 100 * truth[one.betas] / 100 <= one.high for one in found)
     assert 0.93 <= hits / trials <= 0.99
+
+
+def test_a_condition_with_one_seed_takes_the_noise_of_another() -> None:
+    random, hits, trials = np.random.default_rng(3), 0, 600
+    truth = {LAW: 0.0, "tied 0.8": 0.5, "tied 0.95": -1.0, "growing": -2.0}
+    for _ in range(trials):
+        two, one = (
+            {
+                betas: {1e-3: {seed: 100 + value + random.normal(0, 0.4) for seed in range(count)}}
+                for betas, value in truth.items()
+            }
+            for count in (3, 1)
+        )
+        found = excesses("one", one, noise_of(two))
+        hits += all(excess.low <= truth[excess.betas] <= excess.high for excess in found)
+    assert 0.93 <= hits / trials <= 0.99
+    assert all(excess.borrowed for excess in found)
+    assert best_tied(found) == "tied 0.95"
+    assert not any(excess.borrowed for excess in excesses("two", two, (1.0, 4)))
 
 
 @pytest.mark.parametrize(("tasks", "spread"), [(2, 0.0), (2, 1.0), (4, 0.0), (4, 1.0)])

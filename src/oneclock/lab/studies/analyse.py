@@ -1,7 +1,8 @@
 """Excess loss over the law, paired by seed: per condition, and over the tasks of one length by random effects.
 
 Every pair of betas is taken at its own best learning rate. In a condition the loss in percent of the law's mean is
-beta + seed + noise; the noise is pooled over all betas. Intervals are simultaneous over the candidates (Bonferroni).
+beta + seed + noise; the noise is pooled over all betas. A condition with one seed takes the noise of another one that
+the study's page names. Intervals are simultaneous over the candidates (Bonferroni).
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from oneclock.runs.folder import runs_of
 
 LEVEL = 0.95
 LAW, GROWING = "law", "growing"
+NOISE_OF = {"size": "size-llama-24-4000", "batch": "batch-llama-512-4000"}
+"""Of each study with conditions of one seed: the condition whose noise counts there."""
+
+Noise = tuple[float, int]
+"""Standard deviation in percent of what is neither beta nor seed, and its degrees of freedom."""
 
 Losses = Mapping[str, Mapping[float, Mapping[int, float]]]
 """Of one condition: betas -> learning rate -> seed -> loss."""
@@ -36,9 +42,11 @@ class Excess:
     seeds: int
     percent: float
     error: float
-    """Standard error, NaN where a condition has one seed."""
+    """Standard error, NaN where a condition has one seed and no other condition's noise counts."""
     low: float
     high: float
+    borrowed: bool = False
+    """Whether the noise is that of another condition."""
 
 
 @dataclass(frozen=True)
@@ -86,26 +94,55 @@ def best_rate(by_rate: Mapping[float, Mapping[int, float]]) -> tuple[float, bool
     return best, len(by_rate) > 1 and best in (min(by_rate), max(by_rate))
 
 
-def excesses(condition: str, losses: Losses) -> list[Excess]:
-    """Every candidate of a condition against the law, each at its best learning rate."""
+def excesses(condition: str, losses: Losses, noise: Noise | None = None) -> list[Excess]:
+    """Every candidate of a condition against the law, each at its best learning rate.
+
+    `noise` counts where the condition has one seed.
+    """
     if LAW not in losses:
         return []
     rates = {betas: best_rate(by_rate) for betas, by_rate in losses.items()}
-    chosen = {betas: losses[betas][lr] for betas, (lr, _) in rates.items()}
-    seeds = sorted(set.intersection(*(set(one) for one in chosen.values())))
-    base = chosen[LAW]
-    mean = sum(base[seed] for seed in seeds) / len(seeds)
-    table = {betas: np.array([100 * one[seed] / mean for seed in seeds]) for betas, one in chosen.items()}
-    error, freedom = pooled_noise([row for row in table.values() if np.isfinite(row).all()])
-    error *= math.sqrt(2 / len(seeds))
+    table = _percent(losses, rates)
+    seeds = len(table[LAW])
+    borrowed = seeds == 1 and noise is not None
+    deviation, freedom = noise if borrowed and noise else pooled_noise(_finite(table))
+    error = deviation * math.sqrt(2 / seeds)
     width = error * _quantile(len(table) - 1, freedom)
     found = []
     for betas, row in table.items():
         if betas != LAW:
             percent = float((row - table[LAW]).mean())
             interval = (percent - width, percent + width)
-            found.append(Excess(condition, betas, *rates[betas], len(seeds), percent, error, *interval))
+            found.append(Excess(condition, betas, *rates[betas], seeds, percent, error, *interval, borrowed))
     return found
+
+
+def noise_of(losses: Losses) -> Noise:
+    """The noise of a condition, for another one that has one seed."""
+    rates = {betas: best_rate(by_rate) for betas, by_rate in losses.items()}
+    return pooled_noise(_finite(_percent(losses, rates)))
+
+
+def _percent(losses: Losses, rates: Mapping[str, tuple[float, bool]]) -> dict[str, np.ndarray]:
+    """Betas -> losses at their best learning rate by seed, in percent of the law's mean."""
+    chosen = {betas: losses[betas][lr] for betas, (lr, _) in rates.items()}
+    seeds = sorted(set.intersection(*(set(one) for one in chosen.values())))
+    mean = sum(chosen[LAW][seed] for seed in seeds) / len(seeds)
+    return {betas: np.array([100 * one[seed] / mean for seed in seeds]) for betas, one in chosen.items()}
+
+
+def _finite(table: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    return [row for row in table.values() if np.isfinite(row).all()]
+
+
+def best_tied(found: Sequence[Excess]) -> str:
+    """The tied beta of a condition with the lowest loss, the law's own among them; `growing` has no one beta.
+
+    >>> best_tied([])
+    'law'
+    """
+    tied = {one.betas: one.percent for one in found if one.betas.startswith("tied")} | {LAW: 0.0}
+    return min(tied, key=lambda betas: tied[betas])
 
 
 def pooled_noise(rows: Sequence[np.ndarray]) -> tuple[float, int]:
@@ -141,7 +178,7 @@ def pooled(found: Iterable[tuple[int, Excess]]) -> list[Pooled]:
     """Random effects over all conditions of one length that have a standard error, candidate by candidate."""
     groups: dict[tuple[int, str], list[Excess]] = {}
     for steps, one in found:
-        if math.isfinite(one.error) and math.isfinite(one.percent):
+        if math.isfinite(one.error) and math.isfinite(one.percent) and not one.borrowed:
             groups.setdefault((steps, one.betas), []).append(one)
     results = []
     for (steps, betas), group in sorted(groups.items()):
@@ -154,11 +191,20 @@ def pooled(found: Iterable[tuple[int, Excess]]) -> list[Pooled]:
 
 def report(study: Path) -> str:
     """Both tables as text."""
-    found = [(steps, one) for name, (steps, all_of) in sorted(read(study).items()) for one in excesses(name, all_of)]
+    conditions = sorted(read(study).items(), key=lambda item: (item[1][0], item[0]))
+    lenders = {name: noise_of(losses) for name, (_, losses) in conditions if name in NOISE_OF.values()}
+    found: list[tuple[int, Excess]] = []
+    best: list[str] = []
+    for name, (steps, losses) in conditions:
+        of_it = excesses(name, losses, lenders.get(NOISE_OF.get(name.split("-")[0], "")))
+        found += [(steps, one) for one in of_it]
+        best += [f"{name:32} {best_tied(of_it)}"] if of_it else []
     return "\n".join(
         [
             "Excess loss over the law, %, each at its own best learning rate (* at the edge of those tried)",
             *(_line(one) for _, one in found),
+            "Best tied beta",
+            *best,
             "Random effects over tasks, %",
             *(f"{one.steps:8,} {_numbers(one)} of {one.tasks} tasks" for one in pooled(found)),
         ]
@@ -171,7 +217,8 @@ def _line(one: Excess) -> str:
 
 def _numbers(one: Excess | Pooled) -> str:
     interval = f"({one.low:+.2f} to {one.high:+.2f})" if math.isfinite(one.low) else "(one seed)"
-    return f"{one.betas:14} {one.percent:+7.2f} {interval:20}"
+    lent = " noise of another condition" if isinstance(one, Excess) and one.borrowed else ""
+    return f"{one.betas:14} {one.percent:+7.2f} {interval:20}{lent}"
 
 
 def _quantile(candidates: int, freedom: int) -> float:
