@@ -1,51 +1,74 @@
-"""Make the evidence base: `sweeps.csv` from our records and from published tables, `ranges.csv` from that.
+"""Make the evidence base and all that follows from it.
 
     python scripts/evidence.py
 
-Our studies are read from `studies/`, the paper's losses from the package, the sweeps of others from
-`studies/published/` (their README names the sources).
+It writes `sweeps.csv` from our records and from published tables, `ranges.csv` from that, and then the tables and the
+picture of the documentation (`evidence_pages.py`). Our studies are read from `studies/`, the paper's losses from the
+package, the sweeps of others from `studies/published/` (their README names the sources).
+
+A new study enters by the same command once its packed records are in `studies/`. A study under way may enter too:
+
+    python -m oneclock.lab.studies NAME --out DIR --collect studies/NAME
+    python scripts/evidence.py
 """
 
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import torch
 
-from oneclock.evidence.model import RANGE_COLUMNS, range_rows
+from oneclock.evidence.model import expected, range_numbers
 from oneclock.evidence.table import COLUMNS
+from oneclock.lab.evidence.records import cells
 from oneclock.lab.experiments import find
-from oneclock.lab.experiments.spec import Experiment, Text
+from oneclock.lab.experiments.published import PUBLISHED as EXPERIMENTS
+from oneclock.lab.experiments.spec import T5, Experiment, Text
+from oneclock.lab.models import build
 from oneclock.lab.paper.published import losses_study
-from oneclock.runs.record import RunRecord
+from oneclock.lab.studies.models import Gpt2, Llama
+from oneclock.runs.folder import runs_of
 from oneclock.runs.sweeps import Sweep
 from oneclock.runs.table import read
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLISHED = ROOT / "studies" / "published"
+STUDIES = ROOT / "studies"
+PUBLISHED = STUDIES / "published"
 TABLE = ROOT / "src" / "oneclock" / "evidence" / "data" / "sweeps.csv"
-STUDIES = ("joint", "series", "laptop", "fashion", "short", "brief")
+CHOSE = ("joint", "series", "laptop", "fashion", "short", "brief")
+"""Studies that took part in choosing the rule; their experiments are those of `oneclock lab`."""
 
-NEAR = 1.1
-"""Cells within this factor of the lowest mean share one estimate of the seed effects and of the noise."""
+TESTS = ("finetune", "batch", "size", "long")
+"""Studies made after the rule was chosen, by `oneclock.lab.studies`; each enters when its records are there."""
+
+FEWEST = 3
+"""Tied betas that a test must have tried to say how long the memory should be: the recommended beta is one of them."""
+
+DIVERGED = 1.5
+"""A published loss above this multiple of the lowest one of its sweep is that of a diverged run."""
 
 Row = dict[str, Any]
 
 
-def rows() -> Iterator[Row]:
+def rows(studies: Path = STUDIES) -> Iterator[Row]:
     """Every line of the table."""
-    weights: dict[Any, int] = {}
     for sweep in losses_study().sweeps:
-        yield from _own("paper", sweep, _paper_experiment(sweep.name), weights)
-    for study in STUDIES:
-        for sweep in read(ROOT / "studies" / study).sweeps:
-            yield from _own(study, sweep, find(sweep.name), weights)
+        yield from _own("paper", sweep, EXPERIMENTS[int(sweep.name.split()[0]) - 1])
+    for study in CHOSE:
+        for sweep in read(studies / study).sweeps:
+            yield from _own(study, sweep, find(sweep.name))
+    for study in TESTS:
+        if (studies / study / "study.json").exists():
+            yield from _tests(study, studies / study)
     yield from _marek_30m("beta1")
     yield from _marek_30m("beta2")
     yield from _marek_gpt2()
@@ -53,39 +76,55 @@ def rows() -> Iterator[Row]:
     yield from _marin()
 
 
-def _paper_experiment(title: str) -> Experiment:
-    from oneclock.lab.experiments.published import PUBLISHED as eleven
-
-    return eleven[int(title.split()[0]) - 1]
-
-
-def _own(source: str, sweep: Sweep, spec: Experiment, weights: dict[Any, int]) -> Iterator[Row]:
-    if spec.model not in weights:
-        weights[spec.model] = _count(spec)
+def _own(source: str, sweep: Sweep, spec: Experiment) -> Iterator[Row]:
     batch = spec.batch_size * spec.accumulate
     about = {
         "source": source,
         "sweep": spec.name,
         "task": _task(spec.name),
-        "weights": weights[spec.model],
+        "weights": _weights(spec.model),
         "batch": batch,
         "tokens_per_batch": batch * spec.data.length if isinstance(spec.data, Text) else "",
-        "steps": round(sweep.budget or 0),
         "optimizer": spec.optimizer.name,
-        "varied": "tied",
-        "lr_tuned": "yes" if sweep.has_lrs else "no",
     }
-    for (beta1, beta2, lr), (loss, se, seeds) in sorted(
-        cells([*sweep.tied, *sweep.untied]).items(), key=lambda item: str(item[0])
-    ):
-        yield {
-            **about,
-            "beta1": f"{beta1:g}",
-            "beta2": f"{beta1 if beta2 is None else beta2:g}",
-            "lr": "" if lr is None else f"{lr:g}",
-            "seeds": seeds,
-            "loss": "" if loss is None else f"{loss:.6g}",
-            "se": "" if se is None else f"{se:.2g}",
+    yield from _cells(sweep, about)
+
+
+def _tests(source: str, folder: Path) -> Iterator[Row]:
+    """The sweeps of a study of `oneclock.lab.studies`; runs whose memory grows have no beta and are left out.
+
+    All lengths, widths and batch sizes of one model and text are one task.
+    """
+    specs: dict[str, Mapping[str, Any]] = {run.key.experiment: run.key.spec for run in runs_of(folder)}
+    for sweep in read(folder).sweeps:
+        if sweep.name.endswith("-growing") or not sweep.tied:
+            continue
+        spec = specs[sweep.name]
+        about = {
+            "source": source,
+            "sweep": sweep.name,
+            "task": re.sub(r"-\d+", "", sweep.name),
+            "weights": _stacked_weights(**spec["model"]),
+            "batch": spec["batch_size"],
+            "tokens_per_batch": spec["batch_size"] * spec["data"]["length"],
+            "optimizer": spec["optimizer"]["name"],
+        }
+        yield from _cells(sweep, about, "tied" if len(sweep.betas) >= FEWEST else "pairs")
+
+
+def _cells(sweep: Sweep, about: Row, varied: str = "tied") -> Iterator[Row]:
+    tuned = "yes" if sweep.has_lrs else "no"
+    for cell in cells([*sweep.tied, *sweep.untied]):
+        yield about | {
+            "steps": round(sweep.budget or 0),
+            "varied": varied,
+            "lr_tuned": tuned,
+            "beta1": f"{cell.beta1:g}",
+            "beta2": f"{cell.beta2:g}",
+            "lr": "" if cell.lr is None else f"{cell.lr:g}",
+            "seeds": cell.seeds,
+            "loss": "" if cell.loss is None else f"{cell.loss:.6g}",
+            "se": "" if cell.se is None else f"{cell.se:.2g}",
         }
 
 
@@ -96,71 +135,18 @@ def _task(name: str) -> str:
     return {"llama": "llama-bible", "gpt2": "gpt2-python", "vit": "vit-mnist"}.get(plain, plain)
 
 
-def _count(spec: Experiment) -> int:
-    import torch
-
-    from oneclock.lab.experiments.spec import T5
-    from oneclock.lab.models import build
-
-    model = spec.model
+@functools.cache
+def _weights(model: Any) -> int:
     if isinstance(model, T5) and model.checkpoint is not None:
-        from dataclasses import replace
-
         model = replace(model, checkpoint=None)  # the same sizes, without a download
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in build(model).parameters())
 
 
-Key = tuple[float, float | None, float | None]
-
-
-def cells(runs: Iterable[RunRecord]) -> dict[Key, tuple[float | None, float | None, int]]:
-    """(mean loss, standard error, seeds) of every (beta1, beta2, lr), as the mean seed would have it.
-
-    Seeds share weights and batches over all cells, so a seed's effect is estimated by least squares over the cells
-    near the best and removed. The noise is pooled over all replicate cells near the best; where one pair of untied
-    betas spreads more than that, its own spread counts.
-    """
-    losses: dict[Key, dict[int, float]] = defaultdict(dict)
-    for run in runs:
-        beta1, beta2 = run.key.betas
-        losses[beta1, None if run.key.is_tied else beta2, run.lr][run.seed] = run.loss
-    finite = {key: found for key, found in losses.items() if all(map(math.isfinite, found.values()))}
-    lowest = min(float(np.mean(list(found.values()))) for found in finite.values())
-    near = {key: found for key, found in finite.items() if np.mean(list(found.values())) <= NEAR * lowest}
-    effects = _seed_effects(near)
-    residuals: dict[Key, list[float]] = {}
-    result: dict[Key, tuple[float | None, float | None, int]] = {}
-    for key, found in finite.items():
-        level = float(np.mean([loss - effects.get(seed, 0.0) for seed, loss in found.items()]))
-        residuals[key] = [loss - effects.get(seed, 0.0) - level for seed, loss in found.items()]
-        result[key] = level, None, len(found)
-    free = sum(len(found) - 1 for found in near.values()) - max(len(effects) - 1, 0)
-    pooled = math.sqrt(sum(r * r for key in near for r in residuals[key]) / free) if free > 0 else None
-    for key, (mean, _, seeds) in result.items():
-        spread = pooled
-        own = [other for other in near if other[:2] == key[:2]] if key[1] is not None else []
-        degrees = sum(len(near[other]) - 1 for other in own)
-        if pooled is not None and degrees >= 2:
-            spread = max(pooled, math.sqrt(sum(r * r for other in own for r in residuals[other]) / degrees))
-        result[key] = mean, None if spread is None else spread / math.sqrt(seeds), seeds
-    for key in losses.keys() - finite.keys():
-        result[key] = None, None, len(losses[key])
-    return result
-
-
-def _seed_effects(near: dict[Key, dict[int, float]]) -> dict[int, float]:
-    """What each seed adds to the loss, zero on average over the seeds of the best-known cells."""
-    seeds = sorted({seed for found in near.values() for seed in found})
-    lines, values = [], []
-    for place, found in enumerate(near.values()):
-        for seed, loss in found.items():
-            line = np.zeros(len(near) + len(seeds))
-            line[place], line[len(near) + seeds.index(seed)] = 1, 1
-            lines.append(line)
-            values.append(loss)
-    solved = np.linalg.lstsq(np.array(lines), np.array(values), rcond=None)[0][len(near) :]
-    return dict(zip(seeds, solved - solved.mean(), strict=True))
+@functools.cache
+def _stacked_weights(kind: str, **sizes: int) -> int:
+    model = {"llama": Llama, "gpt2": Gpt2}[kind](**sizes)
+    return sum(value.numel() for value in model.initial(torch.Generator()).values())
 
 
 def _published(name: str) -> list[dict[str, str]]:
@@ -251,7 +237,10 @@ def _marek_19m() -> Iterator[Row]:
 
 
 def _marin() -> Iterator[Row]:
-    """One baseline at each size and length, and beta1 or beta2 changed alone: two sweeps that share the baseline."""
+    """One baseline at each size and length, and beta1 or beta2 changed alone: two sweeps that share the baseline.
+
+    The learning rate was not tuned again, and some runs diverged with a longer memory: their losses are left empty.
+    """
     found = _published("marin_betas.csv")
     groups = defaultdict(list)
     for row in found:
@@ -261,7 +250,9 @@ def _marin() -> Iterator[Row]:
             chosen = [row for row in own if row["varied"] in ("baseline", varied)]
             if len(chosen) < 2:
                 continue
+            lowest = min(float(row["loss"]) for row in chosen)
             for row in chosen:
+                loss = float(row["loss"])
                 yield {
                     "source": "marin",
                     "sweep": f"{optimizer}-{size}-{ratio}x-{varied}",
@@ -277,26 +268,32 @@ def _marin() -> Iterator[Row]:
                     "beta2": row["beta2"],
                     "lr": row["lr"],
                     "seeds": 1,
-                    "loss": f"{float(row['loss']):.5f}",
+                    "loss": f"{loss:.5f}" if loss <= DIVERGED * lowest else "",
                     "se": "",
                 }
 
 
-def text() -> str:
+def text(studies: Path = STUDIES) -> str:
     """The whole table."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows())
+    writer.writerows(rows(studies))
     return out.getvalue()
 
 
 def ranges_text() -> str:
     """What the model makes of the table, by length."""
-    lines = [",".join(RANGE_COLUMNS), *(",".join(f"{value:g}" for value in row) for row in range_rows())]
+    lines = ["log10_steps,shift_low,shift_high,loses,loses_high,tasks"]
+    for place in range(91):
+        numbers = [round(number, 4) + 0.0 for number in range_numbers(expected(10 ** (place / 10)))]
+        lines.append(",".join(f"{value:g}" for value in (place / 10, *numbers)))
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
+    import evidence_pages
+
     TABLE.write_text(text(), encoding="utf-8")
     TABLE.with_name("ranges.csv").write_text(ranges_text(), encoding="utf-8")
+    evidence_pages.write()

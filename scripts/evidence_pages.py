@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from oneclock.evidence import compare, decision
-from oneclock.evidence.compare import Group, Loss
-from oneclock.evidence.figure import drawn
 from oneclock.evidence.table import sweeps
+from oneclock.lab.evidence import compare, families
+from oneclock.lab.evidence.compare import Group, Loss
+from oneclock.lab.evidence.figure import drawn
 from oneclock.recommend import format_beta, recommend
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +25,7 @@ LENGTHS = (300, 1_000, 4_000, 20_000, 64_000, 300_000, 2_400_000)
 
 def sources_table() -> str:
     """What the candidates lose by source."""
-    return _candidates([*compare.by_source(), *compare.in_all()], "source")
+    return _candidates([*compare.by_source(), *compare.in_all(), compare.by_protocol()], "source")
 
 
 def lengths_table() -> str:
@@ -46,7 +46,7 @@ def _candidates(groups: list[Group], what: str) -> str:
 def _cell(loss: Loss, count: int) -> str:
     if loss.mean is None or loss.largest is None:
         return "none"
-    marks = ("over " if loss.at_least else "") + f"{loss.mean:.2f} / {loss.largest:.1f}"
+    marks = ("over " if loss.at_least else "") + f"{loss.mean:.2f} / {loss.largest:.1f} / {loss.cvar:.1f}"
     return marks if loss.answered == count else f"{marks} ({loss.answered} of {count})"
 
 
@@ -56,16 +56,15 @@ def ranges_table() -> str:
     for steps in LENGTHS:
         one = recommend(steps)
         span = f"{format_beta(one.beta_low, 2)} to {format_beta(one.beta_high, 2)}"
-        loses = f"{one.loses + 0.0:.2f} ({one.loses_low + 0.0:.2f} to {one.loses_high + 0.0:.2f})"
-        loses = "0: it is the best" if one.loses == one.loses_high else loses
-        rows.append([f"{steps:,}", format_beta(one.beta, 2), span, loses, f"{one.tasks:.0f}"])
-    return _markdown(["steps", "recommended", "range", "loses more than the best memory, % (95 % CI)", "tasks"], rows)
+        loses = [f"{one.loses:.2f}", f"{one.loses_high:.2f}"]
+        rows.append([f"{steps:,}", format_beta(one.beta, 2), span, *loses, f"{one.tasks:.0f}"])
+    return _markdown(["steps", "recommended", "range", "loses, %", "at most, % (95 % CI)", "tasks"], rows)
 
 
 def families_table() -> str:
     """Rules with one constant against the recommended one."""
     rows = []
-    for one in decision.families():
+    for one in families.families():
         values = list(one.constants_left_out.values())
         worse = f"{one.worse + 0.0:.2f} ({one.worse_low + 0.0:.2f} to {one.worse_high + 0.0:.2f})"
         span = f"{min(values):.3g} to {max(values):.3g}"
@@ -102,7 +101,12 @@ def filled(text: str) -> str:
     return text
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Make the tables and the picture anew."""
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
     PICTURE.write_text(drawn(sweeps()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -34,8 +34,8 @@ class Recommendation:
             more than the recommended beta.
         extrapolated: No known sweep was that short or that long.
         tasks: How many tasks have sweeps near this length, counted by weight.
-        loses: How much more the recommended beta is expected to lose than the best one at this length, in per cent,
-            and its 95 % CI (`loses_low`, `loses_high`).
+        loses: How much more the recommended beta is expected to lose than the best one of half to twice its memory,
+            in per cent. `loses_high` is the largest that the 95 % CIs of all of them allow.
         notes: Sentences of caution.
     """
 
@@ -50,7 +50,6 @@ class Recommendation:
     extrapolated: bool
     tasks: float
     loses: float
-    loses_low: float
     loses_high: float
     notes: tuple[str, ...] = ()
 
@@ -94,7 +93,6 @@ def recommend(
         extrapolated=not low <= steps <= high,
         tasks=found.tasks,
         loses=found.loses,
-        loses_low=found.loses_low,
         loses_high=found.loses_high,
         notes=tuple(_notes(steps, beta, chosen, found)),
     )

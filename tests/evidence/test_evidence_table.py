@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,9 @@ def test_the_table_follows_from_the_records_and_the_published_figures(made):
 
 def test_the_table_is_small_and_every_source_is_described():
     assert sum(path.stat().st_size for path in DATA.iterdir()) < 1_000_000
-    assert {sweep.source for sweep in sweeps()} == set(sources())
-    assert {name for name, source in sources().items() if not source.chose} == {
-        *("marek-30m", "marek-gpt2", "marek-19m", "marin"),
+    assert {sweep.source for sweep in sweeps()} <= set(sources())
+    assert {name for name, source in sources().items() if source.chose} == {
+        *("paper", "joint", "series", "laptop", "fashion", "short", "brief"),
     }
     lengths = [sweep.steps for sweep in sweeps() if sweep.varied != "beta2"]
     assert (min(lengths), max(lengths)) == MEASURED
@@ -54,6 +55,25 @@ def test_the_71_sweeps_of_ours_and_the_papers_are_there():
     chose = [sweep for sweep in sweeps() if sources()[sweep.source].chose]
     assert len(chose) == 71
     assert all(curve(sweep) is not None for sweep in chose)
+
+
+def test_a_new_study_enters_with_what_is_there_of_it(made, tmp_path):
+    """The fine-tuning study, and half of its runs."""
+    whole = list(made._tests("finetune", ROOT / "studies" / "finetune"))
+    assert {row["sweep"] for row in whole} == {sweep.name for sweep in sweeps() if sweep.source == "finetune"}
+    assert not any("growing" in row["sweep"] for row in whole)
+    assert {(row["varied"], row["tokens_per_batch"], row["lr_tuned"]) for row in whole} == {("pairs", 128, "yes")}
+    _, *runs = (ROOT / "studies" / "finetune" / "runs.jsonl").read_text().splitlines()
+    part = tmp_path / "finetune"
+    for line in runs[::2]:
+        run = json.loads(line)
+        folder = part / "runs" / run["run"]
+        folder.mkdir(parents=True)
+        for name, text in run["files"].items():
+            (folder / name).write_text(text)
+    (part / "study.json").write_text((ROOT / "studies" / "finetune" / "study.json").read_text())
+    half = list(made._tests("finetune", part))
+    assert 0 < sum(row["seeds"] for row in half) < sum(row["seeds"] for row in whole)
 
 
 def test_a_published_sweep_by_hand():

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from oneclock.cli import beta_screen
+from oneclock.cli.evidence import OWN_SWEEPS, own_sweeps
 from oneclock.cli.numbers import count
-from oneclock.evidence.table import read_sweeps
 from oneclock.recommend import evidence_for, recommend
 from oneclock.steps import planned_steps
 
@@ -39,12 +39,7 @@ def command(
         typer.Option("--rule", metavar="RULE", help="recommended (the default), paper, refresh:R0, fixed:BETA, .."),
     ] = None,
     untied: Annotated[bool, typer.Option("--untied", help="Two betas: beta1 by the rule, beta2 by evidence.")] = False,
-    evidence: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A sweep of your own to add to the evidence: a CSV file (steps, beta1, loss, ..).", metavar="CSV"
-        ),
-    ] = None,
+    evidence: Annotated[list[Path] | None, typer.Option(metavar="PATH", help=OWN_SWEEPS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Which beta for a training of this length, and the evidence for it.
@@ -71,7 +66,7 @@ def command(
         accumulate=accumulate,
         drop_last=drop_last,
     )
-    own = [sweep for path in evidence or () for sweep in read_sweeps(path)]
+    own = own_sweeps(evidence)
     answer = recommend(length, rule, evidence=own)
     behind = evidence_for(length, rule, tokens_per_batch=tokens_per_step, evidence=own)
     if as_json:

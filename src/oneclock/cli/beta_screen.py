@@ -75,7 +75,7 @@ def _near(rows: Sequence[NearRow], answer: Recommendation) -> list[str]:
 
 
 def _percent(value: float | None, at_least: bool = False) -> str:
-    return "" if value is None else f"{'over ' if at_least else ''}{value + 0.0:.1f}"
+    return "" if value is None else f"{'over ' if at_least else ''}{round(value, 1) + 0.0:.1f}"
 
 
 def _span(low: int | None, high: int | None) -> str:
@@ -124,6 +124,8 @@ def untied(answer: Recommendation, behind: Evidence) -> list[str]:
         lines += ["", "No known sweep over beta2 is near this length: beta2 is extrapolated."]
     else:
         lines += ["", *_beta2_rows(found)]
+    if found.pairs:
+        lines += ["", *_pair_rows(found)]
     pair = f"betas=({format_beta(found.beta1)}, {format_beta(found.beta2)})"
     return [*lines, "", f"torch.optim.AdamW(model.parameters(), lr=..., {pair})"]
 
@@ -149,6 +151,20 @@ def _beta2_rows(found: TwoBetas) -> list[str]:
         else "learning rates were not tuned again"
     )
     return [*lines, *textwrap.wrap(f"Tying beta2 to beta1 cost {cost} in these language models; {rates}.", 80)]
+
+
+def _pair_rows(found: TwoBetas) -> list[str]:
+    lines = [
+        "Sweeps of tied betas near this length that also tried the recommended beta1 with",
+        "another beta2; its loss above that of tied betas, in % (below 0: tying costs):",
+        f"{'source':<11}{'steps':>16}{'sweeps':>8}{'beta2':>8}{'mean':>8}{'smallest':>10}{'largest':>9}",
+    ]
+    lines += [
+        f"{row.source:<11}{_span(row.steps_low, row.steps_high):>16}{row.sweeps:>8}{row.beta2:>8g}"
+        f"{_percent(row.worse):>8}{_percent(row.low):>10}{_percent(row.high):>9}"
+        for row in found.pairs
+    ]
+    return lines
 
 
 def _bounded(excess: Excess) -> str:

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneclock.evidence import compare, decision
-from oneclock.evidence.compare import Group, Loss
-from oneclock.evidence.table import read_sweeps, sources, sweeps
+from oneclock.evidence.table import EvidenceSweep, read_sweeps, sources, sweeps
+
+if TYPE_CHECKING:
+    from oneclock.lab.evidence.compare import Group, Loss
+    from oneclock.lab.evidence.families import FamilyResult
+
+OWN_SWEEPS = "A sweep of your own to add to the evidence: a study folder, or a CSV file (steps, beta1, loss, ..)."
+
+
+def own_sweeps(paths: Iterable[Path] | None) -> list[EvidenceSweep]:
+    """The sweeps of study folders and of tables."""
+    found: list[EvidenceSweep] = []
+    for path in paths or ():
+        if path.is_dir():
+            from oneclock.lab.evidence.records import study_sweeps
+
+            found += study_sweeps(path)
+        else:
+            found += read_sweeps(path)
+    return found
 
 
 def command(
-    add: Annotated[
-        list[Path] | None, typer.Option("--evidence", metavar="CSV", help="A sweep of your own to add: a CSV file.")
-    ] = None,
+    add: Annotated[list[Path] | None, typer.Option("--evidence", metavar="PATH", help=OWN_SWEEPS)] = None,
     list_sources: Annotated[bool, typer.Option("--sources", help="Only the sources, with their references.")] = False,
     figure: Annotated[
         Path | None, typer.Option(metavar="SVG", help="Draw best memory over steps, with the rules, into a file.")
@@ -29,58 +44,66 @@ def command(
 
     oneclock evidence
 
+    oneclock evidence --evidence my_study
+
     oneclock evidence --figure evidence.svg
     """
-    own = [sweep for path in add or () for sweep in read_sweeps(path)]
-    found = (*sweeps(), *own)
+    found = (*sweeps(), *own_sweeps(add))
     if figure is not None:
-        from oneclock.evidence.figure import drawn
+        from oneclock.lab.evidence.figure import drawn
 
         figure.write_text(drawn(found), encoding="utf-8")
         print(f"drawn: {figure}")
         return
     if list_sources:
-        print("\n".join(_sources()))
+        print("\n".join(_sources(found)))
         return
+    from oneclock.lab.evidence import compare, families
+
     groups = {"source": compare.by_source(found), "steps": compare.by_steps(found), "all": compare.in_all(found)}
-    families = decision.families(found)
+    groups["protocol"] = [compare.by_protocol()]
+    fitted = families.families(found)
     if as_json:
         plain = {name: [dataclasses.asdict(group) for group in part] for name, part in groups.items()}
-        print(json.dumps(plain | {"families": [dataclasses.asdict(one) for one in families]}, indent=2))
-    else:
-        print("\n".join([*_table(groups["source"] + groups["all"], "source"), "", *_table(groups["steps"], "steps")]))
-        print("\n".join(["", *_families(families)]))
+        print(json.dumps(plain | {"families": [dataclasses.asdict(one) for one in fitted]}, indent=2))
+        return
+    rules = list(compare.CANDIDATES)
+    lines = ["Loss above the best beta of each sweep, in %: mean/largest"]
+    lines += _table("source", rules, groups["source"])
+    lines += ["", *_table("steps", rules, groups["steps"])]
+    lines += ["", "All of them, in %: mean/largest/mean of the worst quarter (CVaR 25 %)"]
+    lines += _table("all", rules, [*groups["all"], *groups["protocol"]], worst=True)
+    lines += [
+        "* took no part in choosing the rule.  > lower bound: not all sweeps reach it.",
+        "~ no beta for some of these lengths.  former: recommended before.",
+        "paper at T_ES: by the paper's protocol, at its useful horizons, on its grid.",
+    ]
+    print("\n".join([*lines, "", *_families(fitted)]))
 
 
-def _table(groups: Sequence[Group], what: str) -> list[str]:
-    names = list(compare.CANDIDATES)
-    head = f"{what:<26}{'sweeps':>6}{names[0]:>12}" + "".join(f"{name:>9}" for name in names[1:])
+def _table(what: str, rules: Sequence[str], groups: Sequence[Group], worst: bool = False) -> list[str]:
+    lines = [(what, "n", *rules)]
+    for group in groups:
+        label = group.name if group.chose else f"{group.name} *"
+        lines.append((label, str(group.sweeps), *(_cell(group.losses[rule], group.sweeps, worst) for rule in rules)))
+    first, widths = (14, (12, 13, 12, 13, 13)) if worst else (20, (12, 11, 11, 12, 11))
     return [
-        "Loss above the best beta of each sweep, in %: mean / largest",
-        head,
-        *(_line(group, names) for group in groups),
+        f"{label:<{first}}{count:>3}" + "".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
+        for label, count, *cells in lines
     ]
 
 
-def _line(group: Group, names: Sequence[str]) -> str:
-    label = group.name if group.chose else f"{group.name} *"
-    cells = [_cell(group.losses[name], group.sweeps) for name in names]
-    return f"{label:<26}{group.sweeps:>6}{cells[0]:>12}" + "".join(f"{cell:>9}" for cell in cells[1:])
-
-
-def _cell(loss: Loss, sweeps: int) -> str:
-    """Mean and largest; `>` where some sweeps do not reach the beta, `~` where the rule has no beta for some."""
-    if loss.mean is None or loss.largest is None:
+def _cell(loss: Loss, sweeps: int, worst: bool) -> str:
+    """Mean and largest (and CVaR); `>` where some sweeps do not reach the beta, `~` where the rule has no beta for some."""
+    if not loss.answered:
         return "-"
     marks = ("" if loss.answered == sweeps else "~") + (">" if loss.at_least else "")
-    return marks + "/".join(f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in (loss.mean, loss.largest))
+    values = (value or 0.0 for value in (loss.mean, loss.largest, *((loss.cvar,) if worst else ())))
+    return marks + "/".join(f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in values)
 
 
-def _families(found: Sequence[decision.FamilyResult]) -> list[str]:
+def _families(found: Sequence[FamilyResult]) -> list[str]:
     lines = [
-        "* took no part in choosing the rule.  > lower bound: not all sweeps reach it.",
-        "~ no beta for some of these lengths.  former: recommended before.",
-        "",
         "Memories with one constant, fitted with each source left out in turn (T steps):",
         f"{'memory':<18}{'best c':>7}{'others':>14}{'loses, %':>10}{'above recommended (95 % CI)':>29}",
     ]
@@ -92,15 +115,17 @@ def _families(found: Sequence[decision.FamilyResult]) -> list[str]:
     return lines
 
 
-def _sources() -> list[str]:
+def _sources(found: Sequence[EvidenceSweep]) -> list[str]:
     lines = []
     for source in sources().values():
-        own = [sweep for sweep in sweeps() if sweep.source == source.name]
-        steps = sorted(sweep.steps for sweep in own)
+        own = [sweep for sweep in found if sweep.source == source.name]
+        if not own:
+            continue
+        steps = [sweep.steps for sweep in own]
         what = "helped to choose the rule" if source.chose else "took no part in choosing the rule"
         lines += [
             f"{source.name}: {source.title}",
-            f"  {len(own)} sweeps, {steps[0]:,} to {steps[-1]:,} steps; {what}",
+            f"  {len(own)} sweeps, {min(steps):,} to {max(steps):,} steps; {what}",
             f"  {source.reference}",
             f"  {source.obtained}",
         ]

@@ -96,7 +96,7 @@ def curve(sweep: EvidenceSweep) -> SweepCurve | None:
 
 def varied_beta(sweep: EvidenceSweep, cell: Cell) -> float | None:
     """The beta of a cell that the sweep varied; None for an untied baseline within a tied sweep."""
-    if sweep.varied == "tied":
+    if sweep.varied in ("tied", "pairs"):
         return cell.beta1 if cell.tied else None
     return cell.beta1 if sweep.varied == "beta1" else cell.beta2
 
@@ -105,7 +105,7 @@ def baseline(sweep: EvidenceSweep, beta1: float, beta2: float) -> Excess | None:
     """The excess loss of an untied pair over the best tied beta of a sweep, each at its best learning rate."""
     found = [c for c in sweep.cells if (c.beta1, c.beta2) == (beta1, beta2) and c.loss is not None]
     measured = curve(sweep)
-    if not found or measured is None or sweep.varied != "tied":
+    if not found or measured is None or sweep.varied not in ("tied", "pairs"):
         return None
     cell = min(found, key=lambda c: c.loss or math.inf)
     assert cell.loss is not None  # those without one are left out

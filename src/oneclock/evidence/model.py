@@ -64,11 +64,15 @@ class Expected:
         """The shift with the least expected loss."""
         return SHIFTS[min(range(len(SHIFTS)), key=self.gap.__getitem__)]
 
-    def against_best(self) -> tuple[float, float, float]:
-        """How much more the recommended beta loses than the best shift: expected, and its 95 % CI."""
-        place = SHIFTS.index(self.best)
-        half = t_quantile(self.tasks - 1) * self.gap_se[place]
-        return -self.gap[place], -self.gap[place] - half, -self.gap[place] + half
+    def against_others(self) -> tuple[float, float]:
+        """How much more the recommended memory loses than one of half to twice its length.
+
+        First what is expected for the best of them, then the largest upper end of the 95 % CIs of all: below `MARGIN`
+        the recommended memory is not inferior to any of them.
+        """
+        wide = t_quantile(self.tasks - 1)
+        near = [(gap, se) for shift, gap, se in zip(SHIFTS, self.gap, self.gap_se, strict=True) if abs(shift) <= 1]
+        return max(-gap for gap, _ in near), max(wide * se - gap for gap, se in near)
 
     def within(self, margin: float = MARGIN) -> tuple[float, float]:
         """The shifts around 0 that are expected to lose at most `margin` per cent more than the recommended beta."""
@@ -184,45 +188,38 @@ def t_quantile(degrees: float) -> float:
 
 @dataclass(frozen=True)
 class Range:
-    """What the evidence allows at one length: the betas that are expected to lose at most 0.2 % more than the
-    recommended one; how much more the recommended beta loses than the best (expected, 95 % CI); tasks that speak."""
+    """What the evidence allows at one length, in betas.
+
+    From `low` to `high` a beta is expected to lose at most 0.2 % more than the recommended one. `loses` and
+    `loses_high` are those of `Expected.against_others`; `tasks` counts the tasks that speak.
+    """
 
     low: float
     high: float
     loses: float
-    loses_low: float
     loses_high: float
     tasks: float
 
 
-def range_from(steps: float, low: float, high: float, numbers: Sequence[float]) -> Range:
+def range_from(steps: float, low: float, high: float, *numbers: float) -> Range:
     """A range in betas from one in shifts."""
     own = RECOMMENDED.one_minus_beta(steps)
     return Range(*(max(1 - own * 2.0**-shift, 0.0) for shift in (low, high)), *numbers)
 
 
-def computed_range(steps: float, found: Sequence[EvidenceSweep]) -> Range:
-    """The range by given sweeps, computed now."""
-    outlook = expected(steps, found)
-    return range_from(steps, *outlook.within(), (*outlook.against_best(), outlook.tasks))
+def computed_range(steps: float, found: Sequence[EvidenceSweep] | None = None) -> Range:
+    """The range by given sweeps (by default all that are known), computed now."""
+    return range_from(steps, *range_numbers(expected(steps, found)))
 
 
-RANGE_COLUMNS = ("log10_steps", "shift_low", "shift_high", "loses", "loses_low", "loses_high", "tasks")
-
-
-def range_rows() -> list[tuple[float, ...]]:
-    """The lines of `data/ranges.csv`: what all evidence allows from 1 to 10^9 steps, ten lengths per decade."""
-    rows = []
-    for place in range(91):
-        outlook = expected(10 ** (place / 10))
-        numbers = (*outlook.within(), *outlook.against_best(), outlook.tasks)
-        rows.append((place / 10, *(round(number, 4) + 0.0 for number in numbers)))
-    return rows
+def range_numbers(outlook: Expected) -> tuple[float, ...]:
+    """What a line of `data/ranges.csv` has: lowest and highest shift, and the numbers of a `Range`."""
+    return (*outlook.within(), *outlook.against_others(), outlook.tasks)
 
 
 @functools.cache
 def packaged_ranges() -> list[list[float]]:
-    """The rows of `data/ranges.csv`, as `range_rows` made them."""
+    """The rows of `data/ranges.csv`: log10(steps), then `range_numbers`, ten lengths per decade from 1 to 10^9."""
     text = resources.files("oneclock.evidence").joinpath("data", "ranges.csv").read_text(encoding="utf-8")
     return [[float(value) for value in line.split(",")] for line in text.splitlines()[1:]]
 
@@ -237,8 +234,7 @@ def known_range(steps: float) -> Range:
     rows = packaged_ranges()
     place = min(max(10 * math.log10(steps), 0.0), len(rows) - 1.000001)
     one, two, share = rows[int(place)], rows[int(place) + 1], place - int(place)
-    low, high, *numbers = (a + share * (b - a) for a, b in zip(one[1:], two[1:], strict=True))
-    return range_from(steps, low, high, numbers)
+    return range_from(steps, *(a + share * (b - a) for a, b in zip(one[1:], two[1:], strict=True)))
 
 
 @functools.cache

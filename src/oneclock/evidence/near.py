@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from oneclock.evidence.excess import Excess, baseline, curve
 from oneclock.evidence.model import deciding
-from oneclock.evidence.table import Cell, EvidenceSweep, sources, sweeps
+from oneclock.evidence.table import Cell, EvidenceSweep, chose, sweeps
 from oneclock.rule import RECOMMENDED, Rule
 
 PAIRS = ((0.9, 0.999), (0.9, 0.95))
@@ -59,7 +59,6 @@ def near(steps: float, rule: Rule = RECOMMENDED, found: Sequence[EvidenceSweep] 
 
 
 def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
-    source = sources().get(own[0].source)
     excess = [found for one in own if (found := _excess(one, rule)) is not None]
     weights = [one.weights for one in own if one.weights is not None]
     default, language = (
@@ -73,7 +72,7 @@ def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
         weights_low=min(weights, default=None),
         weights_high=max(weights, default=None),
         tied=all(one.varied == "tied" for one in own),
-        chose=source is not None and source.chose,
+        chose=chose(own[0].source),
         loses=_mean([one.percent for one in excess]),
         largest=max((one.percent for one in excess), default=None),
         at_least=sum(one.at_least for one in excess),
@@ -124,8 +123,8 @@ def rate_advice(steps: float, found: Sequence[EvidenceSweep] | None = None) -> l
     for beta1, beta2 in PAIRS:
         factors = [
             factor
-            for sweep in deciding(sweeps() if found is None else found)
-            if sweep.lr_tuned and sweep.varied == "tied" and _apart(sweep, steps) <= math.log(FACTOR)
+            for sweep in (sweeps() if found is None else found)
+            if sweep.lr_tuned and sweep.varied in ("tied", "pairs") and _apart(sweep, steps) <= math.log(FACTOR)
             if (factor := _factor(sweep, beta1, beta2)) is not None
         ]
         if factors:

@@ -9,7 +9,8 @@
     tokens_per_batch      tokens per optimizer step, empty for images
     steps                 planned optimizer steps
     optimizer             adamw, adam, nadamw, cautious or mini
-    varied                what the sweep varied: tied (beta1 = beta2), beta1 or beta2 (the other held)
+    varied                what the sweep varied: tied (beta1 = beta2), beta1 or beta2 (the other held); pairs compares a
+                          few pairs and has too few tied betas to say which is best
     lr_tuned              yes: every beta has its best of several learning rates; no: one learning rate for all
     beta1, beta2, lr      of this cell; lr is the learning rate or a factor on it, empty where one was used
     seeds                 runs behind the loss
@@ -34,7 +35,7 @@ COLUMNS = (
     *("beta1", "beta2", "lr", "seeds", "loss", "se"),
 )
 
-VARIED = ("tied", "beta1", "beta2")
+VARIED = ("tied", "beta1", "beta2", "pairs")
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,16 @@ def sources() -> dict[str, Source]:
     }
 
 
+def chose(source: str) -> bool:
+    """Whether a source took part in choosing the recommended rule; a person's own sweeps did not."""
+    return source in sources() and sources()[source].chose
+
+
 @functools.cache
 def sweeps() -> tuple[EvidenceSweep, ...]:
     """Every sweep of the evidence base, in the order of the table.
 
-    >>> len({sweep.source for sweep in sweeps()}) == len(sources())
+    >>> {sweep.source for sweep in sweeps()} <= sources().keys()
     True
     """
     return tuple(grouped(csv.DictReader(_packaged("sweeps.csv").splitlines())))

@@ -9,10 +9,11 @@ because their training lengths followed from a fixed number of tokens; where bot
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from oneclock.evidence.excess import Excess, curve
+from oneclock.evidence.excess import EDGE, Excess, curve
 from oneclock.evidence.table import EvidenceSweep, sweeps
 from oneclock.rule import RECOMMENDED, positive
 
@@ -43,11 +44,30 @@ class Beta2Row:
 
 
 @dataclass(frozen=True)
+class PairRow:
+    """The recommended beta1 with a longer second memory, in the sweeps of one source near a length.
+
+    `worse` is the mean over `sweeps` sweeps of the loss above that of the tied recommended beta, in per cent, each at
+    its best learning rate; `low` and `high` are the extremes. Below zero tying costs, above zero it gains.
+    """
+
+    source: str
+    sweeps: int
+    steps_low: int
+    steps_high: int
+    beta2: float
+    worse: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class TwoBetas:
     """Two betas for a training length: beta1 by the recommended rule, beta2 by published sweeps over beta2.
 
     `half_life_beta2` is what a half-life of ten million tokens means, None where the tokens per batch are not known.
-    `rows` are the sweeps near this length, the nearest in tokens per batch first; `extrapolated` says there are none.
+    `rows` are the sweeps over beta2 near this length, the nearest in tokens per batch first; `extrapolated` says there
+    are none. `pairs` are sweeps of tied betas that tried the recommended beta1 with another beta2 too.
     """
 
     beta1: float
@@ -55,6 +75,7 @@ class TwoBetas:
     half_life_beta2: float | None
     extrapolated: bool
     rows: tuple[Beta2Row, ...]
+    pairs: tuple[PairRow, ...]
 
 
 def beta2_for(steps: float) -> float:
@@ -76,16 +97,35 @@ def two_betas(
     (0.906, 0.9929, 0.991, False)
     """
     beta1, beta2 = RECOMMENDED(steps), beta2_for(steps)
-    chosen = [
+    near = [
         one
         for one in (sweeps() if found is None else found)
-        if one.varied == "beta2" and one.optimizer in ("adam", "adamw") and curve(one) is not None
+        if abs(math.log(one.steps / steps)) <= math.log(FACTOR)
+        if one.optimizer in ("adam", "adamw") and curve(one) is not None
     ]
-    close = [one for one in chosen if abs(math.log(one.steps / steps)) <= math.log(FACTOR)]
+    close = [one for one in near if one.varied == "beta2"]
     close.sort(key=lambda one: _apart(one, steps, tokens_per_batch))
     half_life = None if tokens_per_batch is None else 2.0 ** (-positive(tokens_per_batch, "tokens") / HALF_LIFE)
     rows = tuple(map(_row, close[:most]))
-    return TwoBetas(beta1, beta2, half_life, not close, rows)
+    pairs = tuple(_pairs([one for one in near if one.varied in ("tied", "pairs")]))
+    return TwoBetas(beta1, beta2, half_life, not close, rows, pairs)
+
+
+def _pairs(near: Sequence[EvidenceSweep]) -> Iterator[PairRow]:
+    groups: dict[tuple[str, float], list[tuple[int, float]]] = {}
+    for sweep in near:
+        measured, own = curve(sweep), math.log(RECOMMENDED.one_minus_beta(sweep.steps))
+        assert measured is not None  # only those with a curve are asked
+        tied, best = measured.at(1 - math.exp(own)), dict[float, float]()
+        for cell in sweep.cells:
+            if not cell.tied and cell.loss is not None and abs(math.log(1 - cell.beta1) - own) <= EDGE:
+                best[cell.beta2] = min(cell.loss, best.get(cell.beta2, math.inf))
+        for beta2, loss in best.items():
+            worse = 100 * (loss / measured.best.loss - 1) - tied.percent
+            groups.setdefault((sweep.source, beta2), []).append((sweep.steps, worse))
+    for (source, beta2), found in sorted(groups.items()):
+        steps, worse = zip(*found, strict=True)
+        yield PairRow(source, len(found), min(steps), max(steps), beta2, fmean(worse), min(worse), max(worse))
 
 
 def _apart(sweep: EvidenceSweep, steps: float, tokens: float | None) -> float:

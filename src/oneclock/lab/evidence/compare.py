@@ -1,15 +1,17 @@
-"""What candidate rules lose in the sweeps of the evidence base, by source and by length. Pure Python."""
+"""What candidate rules lose in the sweeps of the evidence base: by source, by length, and by the paper's protocol."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from oneclock.evidence.excess import curve
+from oneclock.evidence.excess import Excess, curve
 from oneclock.evidence.model import deciding
-from oneclock.evidence.table import EvidenceSweep, sources, sweeps
-from oneclock.rule import RECOMMENDED, Fixed, PiecewisePower, Refresh, Rule
+from oneclock.evidence.table import EvidenceSweep, chose, sweeps
+from oneclock.lab.paper.published import losses_study
+from oneclock.rule import RECOMMENDED, Fixed, PiecewisePower, Refresh, Rule, nearest_beta
 
 CANDIDATES: Mapping[str, Rule] = {
     "recommended": RECOMMENDED,
@@ -62,36 +64,47 @@ def by_source(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, 
 
 
 def by_steps(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
-    """One group per range of planned steps, and with each that of its sources that chose nothing."""
+    """One group per range of planned steps, and below each its sources that chose nothing."""
     chosen = deciding(sweeps() if found is None else found)
     groups = []
     for low, high in LENGTHS:
         own = [one for one in chosen if low <= one.steps < high]
-        tests = [one for one in own if not _chose(one)]
-        span = f"{low:,} to {high:,}" if high < LENGTHS[-1][1] else f"{low:,} and more"
+        tests = [one for one in own if not chose(one.source)]
+        span = f"{low:,} to {high:,}" if high < LENGTHS[-1][1] else f"{low:,} or more"
         if own:
             groups.append(group(span, own, rules))
         if tests and len(tests) < len(own):
-            groups.append(group(f"{span}, tests", tests, rules))
+            groups.append(group("of them tests", tests, rules))
     return groups
 
 
 def in_all(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
     """All sweeps that took part in choosing the rule, and all that did not."""
     chosen = deciding(sweeps() if found is None else found)
-    parts = {"all that chose": [s for s in chosen if _chose(s)], "all tests": [s for s in chosen if not _chose(s)]}
-    return [group(name, own, rules) for name, own in parts.items() if own]
+    parts = (("all that chose", True), ("all tests", False))
+    return [group(name, [one for one in chosen if chose(one.source) == part], rules) for name, part in parts]
+
+
+def by_protocol(rules: Mapping[str, Rule] = CANDIDATES) -> Group:
+    """The paper's eleven by its own protocol: plain means over seeds, every rule at T_ES and projected to the grid.
+
+    >>> [round(number, 2) for number in (by_protocol().losses["paper"].mean, by_protocol().losses["paper"].cvar)]
+    [0.31, 0.71]
+    """
+    eleven = losses_study().sweeps
+    losses: dict[str, list[Excess]] = {name: [] for name in rules}
+    for sweep in eleven:
+        means = {beta: fmean(run.loss for run in sweep.tied if run.tied_beta == beta) for beta in sweep.betas}
+        for name, rule in rules.items():
+            beta = nearest_beta(rule(sweep.t_es or math.nan), sweep.betas)
+            losses[name].append(Excess(100 * (means[beta] / min(means.values()) - 1), False, None))
+    return Group("paper at T_ES", len(eleven), len(eleven), True, {name: _risk(own) for name, own in losses.items()})
 
 
 def group(name: str, own: Sequence[EvidenceSweep], rules: Mapping[str, Rule] = CANDIDATES) -> Group:
     """A group of sweeps by its name."""
     losses = {rule: _loss(own, made) for rule, made in rules.items()}
-    return Group(name, len(own), len({one.task for one in own}), any(map(_chose, own)), losses)
-
-
-def _chose(sweep: EvidenceSweep) -> bool:
-    source = sources().get(sweep.source)
-    return source is not None and source.chose
+    return Group(name, len(own), len({one.task for one in own}), any(chose(one.source) for one in own), losses)
 
 
 def _loss(own: Sequence[EvidenceSweep], rule: Rule) -> Loss:
@@ -103,14 +116,18 @@ def _loss(own: Sequence[EvidenceSweep], rule: Rule) -> Loss:
             excess.append(measured.at(rule(sweep.steps)))
         except ValueError:  # the rule has no beta for so short a training
             continue
+    return _risk(excess)
+
+
+def _risk(excess: Sequence[Excess]) -> Loss:
     values = sorted((one.percent for one in excess), reverse=True)
     if not values:
         return Loss(0, 0, None, None, None)
-    worst = values[: max(math.ceil(len(values) / 4), 1)]
+    worst = values[: math.ceil(len(values) / 4)]
     return Loss(
         len(values),
         sum(one.at_least for one in excess),
-        math.fsum(values) / len(values),
+        fmean(values),
         values[0],
-        math.fsum(worst) / len(worst),
+        fmean(worst),
     )

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from oneclock.evidence.excess import SweepCurve, curve
 from oneclock.evidence.model import MARGIN, deciding
-from oneclock.evidence.table import EvidenceSweep, sources
+from oneclock.evidence.table import EvidenceSweep, chose
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 500, 64, 64, 40, 104
@@ -27,6 +27,10 @@ COLOURS = {
     "fashion": "#9CA3AF",
     "short": "#009E73",
     "brief": "#5CC9A7",
+    "finetune": "#B45309",
+    "batch": "#8C6BB1",
+    "size": "#4D9221",
+    "long": "#1B3A8C",
     "marek-30m": "#CC79A7",
     "marek-gpt2": "#7B2D8E",
     "marin": "#E69F00",
@@ -61,7 +65,7 @@ def best_memory(measured: SweepCurve) -> Best:
 
 def drawn(found: Sequence[EvidenceSweep]) -> str:
     """The picture as the text of an SVG file."""
-    chosen = sorted(deciding(found), key=lambda sweep: not _chose(sweep.source))
+    chosen = sorted(deciding(found), key=lambda sweep: not chose(sweep.source))
     body = [*_axes(), *_rule(Refresh(), "#6B7280", "2 4"), *_rule(RECOMMENDED, "#000000", "")]
     for sweep in chosen:
         measured = curve(sweep)
@@ -75,11 +79,6 @@ def drawn(found: Sequence[EvidenceSweep]) -> str:
         f'font-size="13" role="img"><title>{title}</title>'
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
-
-
-def _chose(source: str) -> bool:
-    known = sources().get(source)
-    return known is not None and known.chose
 
 
 def _x(steps: float) -> float:
@@ -129,7 +128,7 @@ def _labels() -> Iterator[str]:
 
 
 def _mark(sweep: EvidenceSweep, best: Best) -> str:
-    colour, test = COLOURS.get(sweep.source, OWN), not _chose(sweep.source)
+    colour, test = COLOURS.get(sweep.source, OWN), not chose(sweep.source)
     jitter = (sum(map(ord, sweep.name)) % 9 - 4) * 1.6
     x, y = _x(sweep.steps) + jitter, _y(best.memory)
     wide, opacity = (2.2, 0.9) if test else (1.2, 0.45)
@@ -156,7 +155,7 @@ def _legend(names: Sequence[str]) -> Iterator[str]:
     for place, name in enumerate(names):
         x, y = 24 + across * (place % 6), HEIGHT - 40 + 20 * (place // 6)
         colour = COLOURS.get(name, OWN)
-        yield _symbol(x, y - 4, colour, not _chose(name))
+        yield _symbol(x, y - 4, colour, not chose(name))
         yield _text(x + 10, y, name)
     x, y = 24 + across * (len(names) % 6), HEIGHT - 40 + 20 * (len(names) // 6)
     yield _text(x - 4, y, "Diamonds took no part in choosing the rule.")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from oneclock.evidence.excess import curve
-from oneclock.evidence.model import MARGIN, deciding, pooled, t_quantile
-from oneclock.evidence.table import EvidenceSweep, sources, sweeps
+from oneclock.evidence.model import MARGIN, UNKNOWN_SE, deciding, pooled, t_quantile
+from oneclock.evidence.table import EvidenceSweep, sweeps
 from oneclock.rule import RECOMMENDED
 
 Memory = Callable[[float], float]
@@ -79,7 +79,8 @@ def _family(
         return min(constants, key=lambda constant: expected_loss(make(constant), part))
 
     best = fitted(own)
-    without = {source: fitted([one for one in own if one.source != source]) for source in {one.source for one in own}}
+    names = dict.fromkeys(one.source for one in own)
+    without = {source: fitted([one for one in own if one.source != source]) for source in names}
     losses: dict[str, list[tuple[float, float, float]]] = {}
     for sweep in own:
         theirs, error = _excess(make(without[sweep.source]), sweep)
@@ -92,11 +93,7 @@ def _family(
     worse, se = pooled([1.0] * len(effects), effects)
     half = t_quantile(len(effects) - 1) * se
     mean = math.fsum(math.fsum(loss for loss, _, _ in task) / len(task) for task in losses.values()) / len(losses)
-    order = [source for source in sources() if source in without] + sorted(without.keys() - sources().keys())
-    constants_left_out = {source: without[source] for source in order}
-    return FamilyResult(
-        name, best, expected_loss(make(best), own), constants_left_out, mean, worse, worse - half, worse + half
-    )
+    return FamilyResult(name, best, expected_loss(make(best), own), without, mean, worse, worse - half, worse + half)
 
 
 def recommended_memory(steps: float) -> float:
@@ -108,4 +105,4 @@ def _excess(memory: Memory, sweep: EvidenceSweep) -> tuple[float, float]:
     measured = curve(sweep)
     assert measured is not None  # see `deciding`
     excess, se = measured.extended(-math.log(memory(sweep.steps)))
-    return excess, 0.1 if se is None else se
+    return excess, UNKNOWN_SE if se is None else se
