@@ -94,7 +94,7 @@ def _table(what: str, rules: Sequence[str], groups: Sequence[Group], worst: bool
 
 
 def _cell(loss: Loss, sweeps: int, worst: bool) -> str:
-    """Mean and largest (and CVaR); `>` where some sweeps do not reach the beta, `~` where the rule has no beta for some."""
+    """Mean, largest (and CVaR); `>`: some sweeps do not reach the beta; `~`: no beta for some lengths."""
     if not loss.answered:
         return "-"
     marks = ("" if loss.answered == sweeps else "~") + (">" if loss.at_least else "")
