@@ -93,7 +93,7 @@ def _own(source: str, sweep: Sweep, spec: Experiment) -> Iterator[Row]:
 def _tests(source: str, folder: Path) -> Iterator[Row]:
     """The sweeps of a study of `oneclock.lab.studies`; runs whose memory grows have no beta and are left out.
 
-    All lengths, widths and batch sizes of one model and text are one task.
+    All lengths, widths and batch sizes of one model and text are one task, that of the joint study.
     """
     specs: dict[str, Mapping[str, Any]] = {run.key.experiment: run.key.spec for run in runs_of(folder)}
     for sweep in read(folder).sweeps:
@@ -103,13 +103,19 @@ def _tests(source: str, folder: Path) -> Iterator[Row]:
         about = {
             "source": source,
             "sweep": sweep.name,
-            "task": re.sub(r"-\d+", "", sweep.name),
+            "task": _test_task(sweep.name),
             "weights": _stacked_weights(**spec["model"]),
             "batch": spec["batch_size"],
             "tokens_per_batch": spec["batch_size"] * spec["data"]["length"],
             "optimizer": spec["optimizer"]["name"],
         }
         yield from _cells(sweep, about, "tied" if len(sweep.betas) >= FEWEST else "pairs")
+
+
+def _test_task(name: str) -> str:
+    """`size-llama-192-4000`: `llama-bible`. Fine-tuning is a task of its own: `finetune-llama-lora`."""
+    plain = re.sub(r"-\d+", "", name)
+    return plain if plain.startswith("finetune") else _task(plain.split("-")[1])
 
 
 def _cells(sweep: Sweep, about: Row, varied: str = "tied") -> Iterator[Row]:

@@ -61,7 +61,7 @@ def test_the_papers_eleven_by_its_own_protocol():
 def test_one_command_prints_every_source_and_length_and_marks_what_chose_nothing():
     lines = printed("evidence").splitlines()
     marked = {words[0] for line in lines if (words := line.split())[1:2] == ["*"]}
-    assert marked == {"marek-30m", "marek-gpt2", "marin"}
+    assert marked == {"batch", "size", "long", "marek-30m", "marek-gpt2", "marin"}
     made = json.loads(printed("evidence", "--json"))
     assert {one["name"] for one in made["source"]} == {one.source for one in model.deciding(sweeps())}
     assert all(one["chose"] == sources()[one["name"]].chose for one in made["source"])
@@ -179,7 +179,7 @@ def test_the_rows_near_a_length_are_near_it():
 
 def test_the_learning_rate_is_advised_from_tuned_sweeps_alone():
     advice = {(one.beta2, one.sweeps): one for one in rate_advice(1_000)}
-    assert set(advice) == {(0.999, 17), (0.95, 17)}
+    assert set(advice) == {(0.999, 13), (0.95, 13)}
     assert all(one.low <= one.factor <= one.high for one in advice.values())
     assert rate_advice(10**8) == []
 
@@ -205,6 +205,21 @@ def test_tying_is_measured_where_the_recommended_beta1_had_another_beta2():
     )
     (row,) = two_betas(4_000, found=[sweep]).pairs
     assert (row.beta2, row.worse) == (0.999, pytest.approx(-1, abs=0.01))
+
+
+def test_what_tying_costs_is_pooled_over_tasks():
+    def sweep(task: str, untied: float) -> list[dict[str, str]]:
+        about = {"source": "s", "sweep": task, "task": task, "steps": "4000", "varied": "tied"}
+        cells = [("0.80", "0.80", 3.3), ("0.90035", "0.90035", 3.0), ("0.90035", "0.992063", untied)]
+        return [about | {"beta1": b1, "beta2": b2, "loss": f"{loss}", "se": "0.003"} for b1, b2, loss in cells]
+
+    two = grouped([*sweep("a", 2.97), *sweep("b", 2.94)])
+    cost = two_betas(4_000, found=two).tying
+    assert (cost.tasks, cost.percent) == (2, pytest.approx(1.5, abs=0.01))
+    assert cost.low < 1 and cost.high > 2
+    assert two_betas(4_000, found=two[:1]).tying is None
+    known = two_betas(4_000).tying
+    assert known.tasks >= 10 and 0 < known.low < known.high < 1
 
 
 def test_a_study_folder_is_evidence_too():

@@ -27,7 +27,7 @@ def tied(answer: Recommendation, behind: Evidence, before: Recommendation | None
     lines += ["", *_near(behind.near, answer), ""]
     for place, text in enumerate(_rates(behind.learning_rate)):
         lines.append(f"{'' if place else 'learning rate':<16}{text}")
-    lines.append(f"two betas       {_pair(behind.two_betas)} (--untied)")
+    lines.append(f"two betas       {_pair(behind.two_betas)}: {_tying(behind.two_betas)}")
     if answer.rule == "recommended":
         lines.append(f"paper's rule    {_paper(answer)}")
     return [*lines, "", f"BalancedAdamW(model.parameters(), lr=..., {_keywords(answer)})"]
@@ -49,6 +49,13 @@ def _paper(answer: Recommendation) -> str:
 
 def _pair(found: TwoBetas) -> str:
     return f"({format_beta(found.beta1, 2)}, {format_beta(found.beta2, 2)})"
+
+
+def _tying(found: TwoBetas) -> str:
+    if found.tying is None:
+        return "tying not measured near this length (--untied)"
+    cost = found.tying
+    return f"tying costs {_percent(cost.percent)} % ({_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks)"
 
 
 def _keywords(answer: Recommendation) -> str:

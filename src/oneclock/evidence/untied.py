@@ -8,12 +8,14 @@ because their training lengths followed from a fixed number of tokens; where bot
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from oneclock.evidence.excess import EDGE, Excess, curve
+from oneclock.evidence.model import UNKNOWN_SE, WIDTH, pooled, t_quantile
 from oneclock.evidence.table import EvidenceSweep, sweeps
 from oneclock.rule import RECOMMENDED, positive
 
@@ -62,12 +64,26 @@ class PairRow:
 
 
 @dataclass(frozen=True)
+class TyingCost:
+    """What tying costs near a length: the loss of tied betas above that of (beta1, beta2), in per cent.
+
+    `low` and `high` are the 95 % CI of the random-effects mean over `tasks` tasks. Below zero tying gains.
+    """
+
+    percent: float
+    low: float
+    high: float
+    tasks: int
+
+
+@dataclass(frozen=True)
 class TwoBetas:
     """Two betas for a training length: beta1 by the recommended rule, beta2 by published sweeps over beta2.
 
     `half_life_beta2` is what a half-life of ten million tokens means, None where the tokens per batch are not known.
     `rows` are the sweeps over beta2 near this length, the nearest in tokens per batch first; `extrapolated` says there
-    are none. `pairs` are sweeps of tied betas that tried the recommended beta1 with another beta2 too.
+    are none. `pairs` are sweeps of tied betas that tried the recommended beta1 with another beta2 too. `tying` is what
+    both kinds of sweeps say together, None where fewer than two tasks speak.
     """
 
     beta1: float
@@ -76,6 +92,7 @@ class TwoBetas:
     extrapolated: bool
     rows: tuple[Beta2Row, ...]
     pairs: tuple[PairRow, ...]
+    tying: TyingCost | None
 
 
 def beta2_for(steps: float) -> float:
@@ -108,21 +125,71 @@ def two_betas(
     half_life = None if tokens_per_batch is None else 2.0 ** (-positive(tokens_per_batch, "tokens") / HALF_LIFE)
     rows = tuple(map(_row, close[:most]))
     pairs = tuple(_pairs([one for one in near if one.varied in ("tied", "pairs")]))
-    return TwoBetas(beta1, beta2, half_life, not close, rows, pairs)
+    return TwoBetas(beta1, beta2, half_life, not close, rows, pairs, _tying(steps, near))
+
+
+def _tying(steps: float, near: Sequence[EvidenceSweep]) -> TyingCost | None:
+    """Every task counts once, its sweeps weighed by how near they are, as in `oneclock.evidence.model`."""
+    tasks: dict[str, list[tuple[float, float, float]]] = {}
+    for sweep in near:
+        cost = _beta2_cost(sweep) if sweep.varied == "beta2" else _pair_cost(sweep)
+        if cost is not None:
+            weight = math.exp(-((math.log10(sweep.steps / steps) / WIDTH) ** 2) / 2)
+            tasks.setdefault(sweep.task, []).append((weight, *cost))
+    if len(tasks) < 2:
+        return None
+    weights, effects = [], []
+    for own in tasks.values():
+        total = math.fsum(weight for weight, _, _ in own)
+        mean = math.fsum(weight * cost for weight, cost, _ in own) / total
+        weights.append(max(weight for weight, _, _ in own))
+        effects.append((mean, math.fsum((weight * se) ** 2 for weight, _, se in own) / total**2))
+    mean, se = pooled(weights, effects)
+    half = se * t_quantile(len(tasks) - 1)
+    return TyingCost(mean, mean - half, mean + half, len(tasks))
+
+
+def _beta2_cost(sweep: EvidenceSweep) -> tuple[float, float]:
+    """What tying costs in a sweep over beta2, and its standard error."""
+    measured = curve(sweep)
+    assert measured is not None  # only those with a curve are asked
+    tied, apart = measured.at(RECOMMENDED(sweep.steps)), measured.at(beta2_for(sweep.steps))
+    return tied.percent - apart.percent, math.hypot(tied.se or UNKNOWN_SE, apart.se or UNKNOWN_SE)
+
+
+def _pair_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
+    """What tying costs in a sweep that tried the recommended beta1 with another beta2, and its standard error."""
+    tied, pairs = _tied_and_pairs(sweep)
+    if not pairs or tied.at_least:
+        return None
+    points = [(math.log(RECOMMENDED.one_minus_beta(sweep.steps)), tied.percent, tied.se or UNKNOWN_SE)]
+    points += [(math.log(1 - beta2), percent, se or UNKNOWN_SE) for beta2, (percent, se) in pairs.items()]
+    points.sort(reverse=True)
+    x = max(math.log(1 - beta2_for(sweep.steps)), points[-1][0])
+    (x1, one, se1), (x2, two, se2) = next(pair for pair in itertools.pairwise(points) if pair[0][0] >= x >= pair[1][0])
+    share = (x1 - x) / (x1 - x2)
+    return tied.percent - one - share * (two - one), math.hypot(tied.se or UNKNOWN_SE, (1 - share) * se1, share * se2)
+
+
+def _tied_and_pairs(sweep: EvidenceSweep) -> tuple[Excess, dict[float, tuple[float, float | None]]]:
+    """The tied recommended beta; by beta2, what the recommended beta1 with it loses over the best tied one, and se."""
+    measured, own = curve(sweep), math.log(RECOMMENDED.one_minus_beta(sweep.steps))
+    assert measured is not None  # only those with a curve are asked
+    best = measured.best.loss
+    pairs: dict[float, tuple[float, float | None]] = {}
+    for cell in sweep.cells:
+        if not cell.tied and cell.loss is not None and abs(math.log(1 - cell.beta1) - own) <= EDGE:
+            percent, se = 100 * (cell.loss / best - 1), None if cell.se is None else 100 * cell.se / best
+            pairs[cell.beta2] = min(pairs.get(cell.beta2, (math.inf, None)), (percent, se), key=lambda pair: pair[0])
+    return measured.at(1 - math.exp(own)), pairs
 
 
 def _pairs(near: Sequence[EvidenceSweep]) -> Iterator[PairRow]:
     groups: dict[tuple[str, float], list[tuple[int, float]]] = {}
     for sweep in near:
-        measured, own = curve(sweep), math.log(RECOMMENDED.one_minus_beta(sweep.steps))
-        assert measured is not None  # only those with a curve are asked
-        tied, best = measured.at(1 - math.exp(own)), dict[float, float]()
-        for cell in sweep.cells:
-            if not cell.tied and cell.loss is not None and abs(math.log(1 - cell.beta1) - own) <= EDGE:
-                best[cell.beta2] = min(cell.loss, best.get(cell.beta2, math.inf))
-        for beta2, loss in best.items():
-            worse = 100 * (loss / measured.best.loss - 1) - tied.percent
-            groups.setdefault((sweep.source, beta2), []).append((sweep.steps, worse))
+        tied, pairs = _tied_and_pairs(sweep)
+        for beta2, (percent, _) in pairs.items():
+            groups.setdefault((sweep.source, beta2), []).append((sweep.steps, percent - tied.percent))
     for (source, beta2), found in sorted(groups.items()):
         steps, worse = zip(*found, strict=True)
         yield PairRow(source, len(found), min(steps), max(steps), beta2, fmean(worse), min(worse), max(worse))
