@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from oneclock.evidence.table import sweeps
+from oneclock.evidence.untied import two_betas
 from oneclock.lab.evidence import compare, families
 from oneclock.lab.evidence.compare import Group, Loss
 from oneclock.lab.evidence.figure import drawn
@@ -79,6 +80,19 @@ def families_table() -> str:
     return _markdown(heads, rows)
 
 
+def tying_table() -> str:
+    """What tying costs by length."""
+    rows = []
+    for steps in LENGTHS:
+        found = two_betas(steps)
+        if found.tying is not None:
+            one = found.tying
+            pair = f"({format_beta(found.beta1, 2)}, {format_beta(found.beta2, 2)})"
+            cost = f"{one.percent + 0.0:.2f} ({one.low + 0.0:.2f} to {one.high + 0.0:.2f})"
+            rows.append([f"{steps:,}", pair, cost, f"{one.tasks}"])
+    return _markdown(["steps", "two betas", "tying costs, % (95 % CI)", "tasks"], rows)
+
+
 def _markdown(heads: list[str], rows: list[list[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -89,6 +103,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "lengths": lengths_table,
     "ranges": ranges_table,
     "families": families_table,
+    "tying": tying_table,
 }
 
 

@@ -216,10 +216,12 @@ def test_what_tying_costs_is_pooled_over_tasks():
     two = grouped([*sweep("a", 2.97), *sweep("b", 2.94)])
     cost = two_betas(4_000, found=two).tying
     assert (cost.tasks, cost.percent) == (2, pytest.approx(1.5, abs=0.01))
-    assert cost.low < 1 and cost.high > 2
+    assert cost.low < 1
+    assert cost.high > 2
     assert two_betas(4_000, found=two[:1]).tying is None
     known = two_betas(4_000).tying
-    assert known.tasks >= 10 and 0 < known.low < known.high < 1
+    assert known.tasks >= 10
+    assert 0 < known.low < known.high < 1
 
 
 def test_a_study_folder_is_evidence_too():

@@ -8,7 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oneclock.lab.studies.analyse import LAW, best_rate, best_tied, excesses, noise_of, pooled, random_effects, read
+from oneclock.lab.studies.analyse import (
+    LAW,
+    across,
+    best_rate,
+    best_tied,
+    excesses,
+    noise_of,
+    pooled,
+    random_effects,
+    read,
+)
 from oneclock.lab.studies.turns import counts
 
 ROOT = Path(__file__).parents[3]
@@ -102,3 +112,12 @@ def test_the_page_of_the_fine_tuning_study_states_what_its_records_say() -> None
     for one in rows:
         numbers = f"{one.percent:+.2f} ({one.low:+.2f} to {one.high:+.2f})"
         assert f"| {one.steps:,} | {one.betas} | {numbers} |" in page
+
+
+def test_all_studies_together_have_one_effect_per_task() -> None:
+    found = {
+        one.betas: one for one in across(ROOT / "studies" / name for name in ("finetune", "size", "batch", "long"))
+    }
+    assert all(one.tasks == 6 for one in found.values())
+    assert -0.3 < found["growing"].low < found["growing"].high < 0.3
+    assert found["(law, 0.999)"].low < 0 < found["(law, 0.999)"].high

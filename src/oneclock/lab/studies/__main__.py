@@ -15,7 +15,7 @@ from oneclock.lab.studies.run import MOST, is_done, planned, run_study
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="python -m oneclock.lab.studies", description=__doc__)
-    parser.add_argument("name", choices=sorted(STUDIES))
+    parser.add_argument("name", choices=[*sorted(STUDIES), "all"], help="the study; `all` with --analyse only")
     parser.add_argument("--out", type=Path, default=Path("."))
     parser.add_argument("--part", default="1/1", help="1/2 and 2/2 share the study between two processes")
     parser.add_argument("--most", type=int, default=MOST, help="members of one ensemble at most")
@@ -24,6 +24,11 @@ def main() -> None:
     parser.add_argument("--collect", type=Path, help="pack what is done into this folder, and stop")
     parser.add_argument("--analyse", type=Path, help="print the results of the study in this folder, and stop")
     given = parser.parse_args()
+    if given.name == "all":
+        if not given.analyse:
+            parser.error("`all` is for --analyse FOLDER, which holds the studies")
+        print(analyse.report_across([given.analyse / name for name in ("finetune", "size", "batch", "long")]))
+        return
     if given.analyse:
         print((turns if given.name == "overfit" else analyse).report(given.analyse))
         return

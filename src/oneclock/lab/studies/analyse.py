@@ -189,16 +189,60 @@ def pooled(found: Iterable[tuple[int, Excess]]) -> list[Pooled]:
     return results
 
 
-def report(study: Path) -> str:
-    """Both tables as text."""
+def of_study(study: Path) -> list[tuple[str, int, list[Excess]]]:
+    """Every condition of a study, the shortest first: its name, its steps, and what every candidate loses in it."""
     conditions = sorted(read(study).items(), key=lambda item: (item[1][0], item[0]))
     lenders = {name: noise_of(losses) for name, (_, losses) in conditions if name in NOISE_OF.values()}
-    found: list[tuple[int, Excess]] = []
-    best: list[str] = []
-    for name, (steps, losses) in conditions:
-        of_it = excesses(name, losses, lenders.get(NOISE_OF.get(name.split("-")[0], "")))
-        found += [(steps, one) for one in of_it]
-        best += [f"{name:32} {best_tied(of_it)}"] if of_it else []
+    return [
+        (name, steps, excesses(name, losses, lenders.get(NOISE_OF.get(name.split("-")[0], ""))))
+        for name, (steps, losses) in conditions
+    ]
+
+
+def across(studies: Iterable[Path]) -> list[Pooled]:
+    """All conditions of several studies, one effect per task: conditions of one model and text are one task.
+
+    This was not written down before the runs. Candidates of fewer than three tasks are left out.
+    """
+    groups: dict[str, dict[str, list[Excess]]] = {}
+    for study in studies:
+        for name, _, of_it in of_study(study):
+            for one in of_it:
+                if math.isfinite(one.error) and math.isfinite(one.percent):
+                    groups.setdefault(one.betas, {}).setdefault(task(name), []).append(one)
+    enough = {betas: tasks for betas, tasks in sorted(groups.items()) if len(tasks) > 2}
+    results = []
+    for betas, tasks in enough.items():
+        means, errors = [], []
+        for own in tasks.values():
+            weights = np.array([one.error**-2 for one in own])
+            means.append(float((weights * [one.percent for one in own]).sum() / weights.sum()))
+            errors.append(float(weights.sum() ** -0.5))
+        results.append(Pooled(0, betas, len(tasks), *random_effects(means, errors, len(enough))))
+    return results
+
+
+def task(condition: str) -> str:
+    """The model and its text, without study, size and length.
+
+    >>> task("size-llama-192-4000"), task("finetune-gpt2-lora-300")
+    ('llama', 'finetune-gpt2-lora')
+    """
+    words = [word for word in condition.split("-") if not word.isdigit()]
+    return "-".join(words if words[0] == "finetune" else words[1:])
+
+
+def report_across(studies: Iterable[Path]) -> str:
+    """What all studies say together, as text."""
+    lines = [f"{_numbers(one)} of {one.tasks} tasks" for one in across(studies)]
+    return "\n".join(["Excess loss over the law in all studies, %; random effects over tasks", *lines])
+
+
+def report(study: Path) -> str:
+    """Both tables as text."""
+    conditions = of_study(study)
+    found = [(steps, one) for _, steps, of_it in conditions for one in of_it]
+    best = [f"{name:32} {best_tied(of_it)}" for name, _, of_it in conditions if of_it]
     return "\n".join(
         [
             "Excess loss over the law, %, each at its own best learning rate (* at the edge of those tried)",
