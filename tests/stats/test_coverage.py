@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from simulated import BETAS, PAIRS, protocol_of_truth, share, sweep_of_truth, tuned_sweep
 
+from oneclock.rule import Fixed
 from oneclock.runs.best import judge
 from oneclock.runs.key import Beta
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import PairedSweep, between
+from oneclock.stats.experiments import fitted, rule_costs
 from oneclock.stats.exponents import exponent
 from oneclock.stats.quadratic import profiles_of
 from oneclock.stats.risk import figures
-from oneclock.stats.rules import _by_experiments, _by_seeds, random_effects
+from oneclock.stats.rules import outcome, random_effects, rule_row
 
 FEW, MANY = 80, 1000
 REPEATS = [pytest.param(FEW, 0.86, id="few"), pytest.param(MANY, 0.915, id="many", marks=pytest.mark.slow)]
@@ -46,6 +48,25 @@ def test_differences_to_the_best_beta_hold_together_and_the_ties_hold_the_true_b
         tied.append(right in (best.beta, *best.tied_with) and right in best.interval)
     assert share(together) >= least - 0.01
     assert share(tied) >= least
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_what_rules_cost_against_the_best_beta(noise, repeats, least):
+    """Rules of one sweep together; each at its own beta, between two swept ones or at one of them."""
+    rng, hits, bend = np.random.default_rng(10), [], 0.06
+    rules = [(str(beta), Fixed(beta)) for beta in (0.75, 0.86, 0.9, 0.95)]
+    for _ in range(repeats):
+        best = rng.uniform(-1.2, -0.6)
+        sweep = tuned_sweep(rng, 4000, best, bend=bend, noise=noise)
+        one = fitted(sweep, sweep, 4000)
+        level = {beta: bend * (math.log10(1 - beta) - best) ** 2 for beta in sweep.betas}
+        right = []
+        for cost in rule_costs(one, rules):
+            true = sum(part * level[b] for b, part in between(cost.beta, sweep.betas).items()) - level[one.best.beta]
+            right.append(math.expm1(true) in cost.interval if cost.interval else abs(true) < 1e-12)
+        hits.append(all(right))
+    assert share(hits) >= least
 
 
 @pytest.mark.parametrize(("repeats", "least"), REPEATS)
@@ -107,24 +128,24 @@ def test_the_mean_difference_of_two_rules_by_random_effects(sweeps, between_swee
 
 
 @pytest.mark.parametrize(("repeats", "least"), REPEATS)
-def test_mean_max_and_cvar_of_a_rule_over_seeds(repeats, least):
-    rng, hits = np.random.default_rng(6), []
-    for _ in range(repeats):
-        truth, error = np.abs(0.01 * rng.standard_normal(8)), np.full(8, 0.004)
-        seen = error * np.sqrt(rng.chisquare(8, 8) / 8)
-        known = list(zip(truth + error * rng.standard_normal(8), seen, [8.0] * 8, strict=True))
-        found = _by_seeds(known, rng)
-        hits.append(
-            [one.lower <= value <= one.upper for one, value in zip(found, figures(np.expm1(truth)), strict=True)]
-        )
-    assert np.mean(hits, axis=0).min() >= least
-
-
-@pytest.mark.parametrize(("repeats", "least"), REPEATS)
 @pytest.mark.parametrize("sweeps", [3, 8, 20])
-def test_the_mean_of_a_rule_over_experiments(sweeps, repeats, least):
-    rng = np.random.default_rng(7)
-    hits = [0.01 in _by_experiments(0.01 + 0.01 * rng.standard_normal(sweeps)) for _ in range(repeats)]
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_the_mean_excess_of_a_rule_over_sweeps(sweeps, noise, repeats, least):
+    """The whole way: runs, fit, best beta, interpolation. The truth is the mean over all sweeps of this kind."""
+    rng, hits, beta, bend = np.random.default_rng(7), [], 0.86, 0.06
+    shares, u = between(beta, BETAS), {one: math.log10(1 - one) for one in BETAS}
+
+    def excess(best: float) -> float:
+        level = {one: bend * (u[one] - best) ** 2 for one in BETAS}
+        return math.expm1(sum(share * level[one] for one, share in shares.items()) - min(level.values()))
+
+    true = np.mean([excess(best) for best in np.linspace(-1.2, -0.6, 1001)])
+    sets = {"all": np.arange(sweeps), "development": np.arange(0), "heldout": np.arange(0)}
+    for _ in range(repeats // 8):
+        drawn = [tuned_sweep(rng, 4000, rng.uniform(-1.2, -0.6), bend=bend, noise=noise) for _ in range(sweeps)]
+        fits = [fitted(one, one, 4000) for one in drawn]
+        row = rule_row(outcome(Fixed(beta), fits), fits, sets)
+        hits.append(true in row.all.mean.experiments)
     assert share(hits) >= least
 
 

@@ -9,7 +9,8 @@ from oneclock.report import folder
 from oneclock.report.brief import in_words
 from oneclock.report.subject import subject_of
 from oneclock.report.sweeps import sweep_chart
-from oneclock.runs.best import Baseline, Best, Difference, Interval, best_beta, next_step
+from oneclock.rule import Fixed
+from oneclock.runs.best import Baseline, Best, Difference, Interval, best_beta, judge, next_step
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.paired import PairedSweep, between
@@ -72,6 +73,74 @@ def test_seeds_that_repeat_each_other_are_no_certainty():
     assert (found.interval, found.tied_with) == (None, ())
     assert "seed" in found.note
     assert "BalancedAdamW" not in next_step(found)
+
+
+def test_a_seed_that_repeats_another_counts_once():
+    distinct = [(b, s, loss_at(b, s, noise=0.01)) for b in BETAS for s in (1, 2)]
+    repeated = distinct + [(b, 3, loss * (1 + 1e-9)) for b, s, loss in distinct if s == 2]
+    found, alone = best_beta(repeated), best_beta(distinct)
+    assert (found.beta, found.interval, found.tied_with) == (alone.beta, alone.interval, alone.tied_with)
+    assert not found.seeds_repeat
+    assert "seed 3" in found.note
+
+
+def test_seeds_of_which_one_diverged_do_not_repeat_each_other():
+    runs = [(beta, seed, loss_at(beta, 1)) for beta in BETAS for seed in (1, 2)]
+    assert best_beta(runs).seeds_repeat
+    runs[-1] = (*runs[-1][:2], math.inf)
+    assert not best_beta(runs).seeds_repeat
+
+
+def test_seeds_that_repeat_each_other_give_no_interval_anywhere():
+    rows = [(b, s, loss_at(b, 1)) for b in BETAS for s in (1, 2, 3)]
+    columns = dict(zip(("beta", "seed", "min_val_loss"), zip(*rows, strict=True), strict=True))
+    analysis = analyse(columns | {"experiment": ["a"] * len(rows), "budget": [8000] * len(rows)}, draws=10, repeats=2)
+    (result,) = analysis.experiments
+    assert result.noise_floor is None
+    assert all(one.interval is None for one in result.points)
+    assert all(one.interval is None for one in result.rules)
+    assert all(row.all.mean.seeds is None for row in (analysis.summary.refresh, analysis.summary.fixed) if row.all)
+
+
+@pytest.mark.parametrize(("lr", "open_at"), [(2.0, (0.94377,)), (8.0, ())])
+def test_a_learning_rate_without_a_result_counts_where_the_beta_may_be_better_there(lr, open_at):
+    """Next to a beta's best learning rate a missing run may have been the best one; far from it, it may not."""
+    lrs = (1.0, 2.0, 4.0, 8.0)
+    runs = [
+        (b, rate, s, loss_at(b, s) * (1 + 0.05 * abs(math.log2(rate))))
+        for b in BETAS
+        for rate in lrs
+        for s in (1, 2, 3)
+    ]
+    whole = judge(PairedSweep(runs))
+    assert (whole.beta, whole.not_measured) == (0.9, ())
+    lost = [(b, r, s, math.nan if (b, r) == (0.94377, lr) else loss) for b, r, s, loss in runs]
+    found = judge(PairedSweep(lost))
+    assert (found.beta, found.not_measured) == (0.9, open_at)
+    assert found.interval == (Interval(0.9, 0.94377) if open_at else whole.interval)
+
+
+def test_a_loss_below_zero_is_refused_where_shares_of_a_loss_are_printed():
+    """Its mean over seeds may be positive; a share of it says nothing all the same."""
+    rows = [(b, s, loss_at(b, s)) for b in BETAS for s in (1, 2, 3)]
+    rows[0] = (*rows[0][:2], -0.1)
+    columns = dict(zip(("beta", "seed", "min_val_loss"), zip(*rows, strict=True), strict=True))
+    with pytest.raises(ValueError, match=r"seed 1 has the loss -0\.1"):
+        analyse(columns | {"experiment": ["a"] * len(rows), "budget": [8000] * len(rows)}, draws=10, repeats=2)
+
+
+def test_a_rule_between_the_best_beta_and_a_tied_one_is_tied_too():
+    """One screen, one definition: what a rule costs follows from the betas beside it."""
+    rows = [(b, s, loss_at(b, s, noise=0.01)) for b in BETAS for s in (1, 2, 3)]
+    columns = dict(zip(("beta", "seed", "min_val_loss"), zip(*rows, strict=True), strict=True))
+    study = columns | {"experiment": ["a"] * len(rows), "budget": [8000] * len(rows)}
+    (result,) = analyse(study, draws=10, repeats=2, rules=[Fixed(0.93)]).experiments
+    points = {point.beta: point for point in result.points}
+    assert {result.best.beta, *result.best.tied_with} >= {0.9, 0.94377}
+    cost = result.rules[-1]
+    ends = [(points[b].excess, points[b].interval) for b in cost.neighbours]
+    assert min(value for value, _ in ends) <= cost.excess <= max(value for value, _ in ends)
+    assert cost.interval.lower <= 0
 
 
 def test_the_best_beta_costs_nothing_against_itself_and_ties_follow_from_the_printed_intervals():

@@ -48,10 +48,10 @@ class Best:
     """The best tied beta of a sweep; `beta` is None where the runs allow no answer. `note` says why, or what to know.
 
     `interval` is the 95 % CI of the best beta. It spans `tied_with` (the betas that are statistically tied with it) and
-    `not_measured` (betas in it or next to it without a result). It is None where the spread between seeds is unknown.
-    `lr` is the learning rate that the best beta was best at; None where one was used. `at_edge` names what was swept
-    too little, `beta` or `lr`: the best lies at the edge of the sweep, and may lie beyond it. `seeds_repeat` says
-    that every seed gave the same losses.
+    `not_measured` (betas in it or next to it without a result, or without one at a learning rate near their best one).
+    It is None where the spread between seeds is unknown. `lr` is the learning rate that the best beta was best at; None
+    where one was used. `at_edge` names what was swept too little, `beta` or `lr`: the best lies at the edge of the
+    sweep, and may lie beyond it. `seeds_repeat` says that every seed gave the same losses.
     """
 
     beta: float | None
@@ -168,12 +168,12 @@ def judge(sweep: PairedSweep) -> Best:
         _tied(cell) for cell, one in compared.items() if one.interval is not None and one.interval.lower <= 0
     )
     beta, swept = _tied(best), sorted(map(_tied, tied))
-    interval, unknown = None, _without_result(sweep, tied)
+    interval, unknown = None, _without_result(sweep)
     if sweep.has_noise:
         interval = _widened(Interval(min(beta, *tied_with, beta), max(beta, *tied_with, beta)), swept, unknown)
     between = _widened(Interval(beta, beta), swept, unknown) if interval is None else interval
     not_measured = tuple(one for one in unknown if one in between)
-    lr, edges = _edges(best, swept, {r for b, r in sweep.losses if not isinstance(b, tuple)})
+    lr, edges = _edges(best, swept, _rates(sweep))
     notes = [*edges.values(), _missing(not_measured), _seeds(sweep, tied_with, bool(not_measured))]
     return Best(
         beta=beta,
@@ -224,10 +224,23 @@ def _choose(sweep: PairedSweep, cells: Sequence[Cell]) -> Cell:
     return min(within, key=lambda cell: (height[cell], cell[0]))
 
 
-def _without_result(sweep: PairedSweep, tied: Sequence[Cell]) -> list[float]:
-    """Tied betas of which no run has a result."""
-    measured = {beta for beta, _ in tied}
-    return sorted({beta for beta, _ in sweep.unknown if not isinstance(beta, tuple)} - measured)
+def _without_result(sweep: PairedSweep) -> list[float]:
+    """Tied betas without a result, or without one at a learning rate next to their best one: they may be better."""
+    lrs, rates, betas = sweep.best_lrs(), _rates(sweep), set()
+    for beta, rate in sweep.unknown:
+        if isinstance(beta, tuple):
+            continue
+        best = lrs.get(beta)
+        middle = None if best is None else rates.index(best)
+        if middle is None or rate in rates[max(middle - 1, 0) : middle + 2]:
+            betas.add(beta)
+    return sorted(betas)
+
+
+def _rates(sweep: PairedSweep) -> list[float]:
+    """The learning rates of tied runs, with and without a result."""
+    cells = (*sweep.losses, *sweep.unknown)
+    return sorted({rate for beta, rate in cells if rate is not None and not isinstance(beta, tuple)})
 
 
 def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[float]) -> Interval:
@@ -241,7 +254,7 @@ def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[fl
     return Interval(order[low], order[high], interval.level)
 
 
-def _edges(best: Cell, swept: Sequence[float], rates: set[float | None]) -> tuple[float | None, dict[str, str]]:
+def _edges(best: Cell, swept: Sequence[float], rates: Sequence[float]) -> tuple[float | None, dict[str, str]]:
     """The learning rate of the best beta where several were swept, and words for each axis that it lies at the edge of.
 
     Below a beta of 0 there is nothing to sweep.
@@ -252,9 +265,9 @@ def _edges(best: Cell, swept: Sequence[float], rates: set[float | None]) -> tupl
         edges["beta"] = f"at the edge of the sweep: {short_beta(beta)} is the {which} beta swept"
     if len(rates) < 2:
         return None, edges
-    rate, known = best[1], sorted(one for one in rates if one is not None)
-    if rate is not None and rate in (known[0], known[-1]):
-        which = "largest" if rate == known[-1] else "smallest"
+    rate = best[1]
+    if rate is not None and rate in (rates[0], rates[-1]):
+        which = "largest" if rate == rates[-1] else "smallest"
         edges["lr"] = f"at the edge of the sweep: {rate:g} is the {which} learning rate swept"
     return rate, edges
 
@@ -269,6 +282,13 @@ def _seeds(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str
     """What the spread between seeds allows to say."""
     if sweep.seeds_repeat:
         return "all seeds gave the same losses, so there is no interval: does the training use its seed?"
+    if sweep.repeated:
+        seeds = ", ".join(map(str, sweep.repeated))
+        return f"seed {seeds} repeats the losses of another seed and counts once; {_ties(sweep, tied_with, missing)}"
+    return _ties(sweep, tied_with, missing)
+
+
+def _ties(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
     if not sweep.has_noise:
         if sweep.noise[0].freedom:
             return "seeds differ by the same factor at every beta, so there is no interval"

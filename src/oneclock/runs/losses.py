@@ -67,7 +67,7 @@ def losses_of(sweeps: Sequence[Sweep], kind: str = "min_val_loss") -> Losses:
     whole = (counts > 0) & ~np.isinf(minima).any(axis=2)
     loss = np.where(whole, total / np.maximum(counts, 1), np.where(np.isnan(betas), np.nan, np.inf))
     if kind == "min_val_loss":
-        _refuse_negative(sweeps, loss)
+        _refuse_negative(sweeps)
     return Losses(betas, minima, loss, counts)
 
 
@@ -112,7 +112,9 @@ def _minima(runs: Sequence[RunRecord], beta: float, kind: str) -> list[float]:
     return [run.loss if kind == "min_val_loss" else run.train_loss for run in own]
 
 
-def _refuse_negative(sweeps: Sequence[Sweep], loss: np.ndarray) -> None:
-    for sweep, best in zip(sweeps, np.nanmin(loss, axis=1), strict=True):
-        if best <= 0:
-            raise ValueError(f"{sweep.name}: its smallest L is {best:g}; relative gaps need losses above 0")
+def _refuse_negative(sweeps: Sequence[Sweep]) -> None:
+    for sweep in sweeps:
+        for run in (*sweep.tied, *sweep.untied):
+            if run.loss <= 0:
+                where = f"beta {run.beta}, seed {run.seed}"
+                raise ValueError(f"{sweep.name}: {where} has the loss {run.loss:g}; relative gaps need losses above 0")

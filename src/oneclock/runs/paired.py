@@ -31,8 +31,8 @@ DRAWS = 2000
 REACH = 4.0
 """A cell within so many standard errors of the lowest might have been the lowest."""
 
-SAME = 1e-9
-"""Losses of two seeds that differ by less than this share are the same loss."""
+SAME = 1e-6
+"""Losses of two seeds that differ by less than this share are the same loss: float32 resolves 1e-7."""
 
 CellRun = tuple[Beta, float | None, int, float]
 """(beta or untied pair, learning rate, seed, loss) of a run. The loss is infinite if it diverged, NaN if unknown."""
@@ -75,7 +75,7 @@ class PairedSweep:
     """
 
     def __init__(self, runs: Iterable[CellRun]) -> None:
-        known = list(runs)
+        known, self.repeated = _without_repeats(list(runs))
         measured = sorted((_order(b, rate), (b, rate), seed, loss) for b, rate, seed, loss in known if loss == loss)
         diverged = {cell for _, cell, _, loss in measured if math.isinf(loss)}
         kept = [(cell, seed, loss) for _, cell, seed, loss in measured if cell not in diverged]
@@ -124,9 +124,8 @@ class PairedSweep:
 
     @property
     def seeds_repeat(self) -> bool:
-        """Whether there are several seeds and every cell has the same loss at all of its seeds."""
-        several = [self._y[self._cell == place] for place in np.flatnonzero(self.seed_count > 1)]
-        return bool(several) and all(np.ptp(one) <= SAME * max(1.0, abs(one).max()) for one in several)
+        """Whether several seeds ran and all of them gave the same losses."""
+        return bool(self.repeated) and len(self.seeds) == 1
 
     def best_lrs(self) -> dict[Beta, float | None]:
         """The learning rate at which each beta (and each untied pair) has its lowest loss; a tie goes to the first."""
@@ -227,6 +226,38 @@ class PairedSweep:
             away = np.abs(drawn - drawn[:, [place]]) / np.sqrt(np.where(error > 0, error, np.inf))
             largest = np.maximum(largest, away.max(axis=1))
         return largest
+
+
+def _without_repeats(runs: Sequence[CellRun]) -> tuple[list[CellRun], list[int]]:
+    """The runs with each seed that repeats an earlier one counted as that one, and the seeds that do.
+
+    A seed repeats another if both have the same loss in every cell that both have run. It adds no evidence: usually
+    the training ignores its seed.
+
+    >>> _without_repeats([(0.5, None, 1, 2.0), (0.5, None, 2, 2.0), (0.9, None, 1, 3.0), (0.9, None, 2, 3.0)])
+    ([(0.5, None, 1, 2.0), (0.9, None, 1, 3.0)], [2])
+    """
+    by_seed: dict[int, dict[Cell, float]] = {}
+    for beta, rate, seed, loss in runs:
+        if not math.isnan(loss):
+            by_seed.setdefault(seed, {})[beta, rate] = loss
+    first: dict[int, int] = {}  # of seeds that repeat each other
+    for seed in sorted(by_seed):
+        distinct = [one for one in first if first[one] == one]
+        first[seed] = next((one for one in distinct if _repeats(by_seed[seed], by_seed[one])), seed)
+    losses: dict[tuple[Beta, float | None, int], float] = {}
+    for beta, rate, seed, loss in runs:
+        run = (beta, rate, first.get(seed, seed))
+        if math.isnan(losses.get(run, math.nan)):
+            losses[run] = loss
+    return [(*run, loss) for run, loss in losses.items()], [seed for seed, one in first.items() if seed != one]
+
+
+def _repeats(one: Mapping[Cell, float], other: Mapping[Cell, float]) -> bool:
+    """Whether two seeds have the same losses wherever both ran, one of them finite."""
+    both = one.keys() & other.keys()
+    same = all(math.isclose(one[cell], other[cell], rel_tol=SAME) for cell in both)
+    return same and any(math.isfinite(one[cell]) for cell in both)
 
 
 @lru_cache(maxsize=32)

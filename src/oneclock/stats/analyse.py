@@ -128,13 +128,13 @@ def analyse(
     calibration = dataclasses.replace(calibration, verdict=tuple(verdict.calibration_verdict(calibration, calibrators)))
     experiments = _experiments(sweeps, profiles, horizons, data, rule, rules, stable)
     outcomes = _outcomes(sweeps, data, rule, calibration, rules)
-    rows = [rule_row(one, sweeps, data.sets, seed) for one in outcomes]
+    rows = [rule_row(one, sweeps, data.sets) for one in outcomes]
     rivals = [one for one in outcomes if one.horizon == "planned" and (one.chosen_by in (None, "mean", "given"))]
     betas = [outcome(Fixed(beta), sweeps) for beta in swept(data)]
     return Analysis(
         experiments=experiments,
         recommended=rows[0],
-        rules=(*rows, *(rule_row(one, sweeps, data.sets, seed) for one in betas)),
+        rules=(*rows, *(rule_row(one, sweeps, data.sets) for one in betas)),
         comparisons=compare_all(rivals, sweeps, data.sets["all"].tolist()),
         summary=_summary(data, rule, fixed, stable),
         calibration=calibration,

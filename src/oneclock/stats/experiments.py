@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from oneclock.rule import RECOMMENDED, Refresh, Rule
 from oneclock.runs.best import Best, cell_runs, judge, with_missing
 from oneclock.runs.losses import TARGET, Losses, error_bars, losses_of, relative_gaps, time_to_target
 from oneclock.runs.noise import Cell
-from oneclock.runs.paired import Difference, PairedSweep, between
+from oneclock.runs.paired import Difference, Interval, PairedSweep, between
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep
 from oneclock.stats.results import BaselinePoint, BetaPoint, RuleCost, SeedRun, TimeToTarget
@@ -64,6 +64,31 @@ class FittedSweep:
             return cells[self.best.beta]
         return min(cells.values(), key=lambda cell: (self.fit.losses[cell], cell[0]))
 
+    @cached_property
+    def excess(self) -> dict[float, Difference]:
+        """Each beta against the best, with simultaneous CIs: the same comparisons that the verdict's ties come from."""
+        cells, reference = self.cells, self.reference
+        others = {beta: cell for beta, cell in cells.items() if cell != reference}
+        pairs = [({cell: 1.0}, {reference: 1.0}) for cell in others.values()]
+        found = dict(zip(others, self.fit.compare(pairs, list(cells.values())), strict=True))
+        return found | {beta: Difference(0.0, None) for beta, cell in cells.items() if cell == reference}
+
+    def excess_at(self, shares: Mapping[float, float]) -> Difference:
+        """A beta between swept ones against the best: between their differences and the ends of their CIs.
+
+        So a beta between the best one and one that is tied with it is tied too.
+        """
+        if not shares.keys() <= self.excess.keys():
+            return Difference(math.inf, None)
+        parts = [(share, self.excess[beta]) for beta, share in shares.items()]
+        value = _mixed((share, one.value) for share, one in parts)
+        away = [(share, one) for share, one in parts if one.value or one.interval]
+        known = [(share, one.interval) for share, one in away if one.interval is not None]
+        if not away or len(known) < len(away):
+            return Difference(value, None)
+        ends = (_mixed((share, getattr(one, end)) for share, one in known) for end in ("lower", "upper"))
+        return Difference(value, Interval(*ends))
+
     def mixture(self, beta: float | None) -> dict[Cell, float] | None:
         """A beta as a mixture of its swept neighbours; None where none are near enough, empty where one diverged."""
         shares = None if beta is None else between(beta, self.sweep.betas)
@@ -80,8 +105,7 @@ def fitted(whole: Sweep, sweep: Sweep, steps: float) -> FittedSweep:
 
 def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
     """Every tied beta of a sweep; `losses` are its plain means, as the paper has them."""
-    sweep, cells, reference = one.sweep, one.cells, one.reference
-    excess = _excess(one, cells, reference)
+    sweep, cells, excess = one.sweep, one.cells, one.excess
     oracle = int(losses.oracle[0])
     train = losses_of([sweep], "min_train_loss").loss[0]
     train_gaps = relative_gaps(train) if 0 < train.min() < np.inf else np.full(len(train), np.nan)
@@ -110,14 +134,6 @@ def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
             )
         )
     return tuple(points)
-
-
-def _excess(one: FittedSweep, cells: Mapping[float, Cell], reference: Cell) -> dict[float, Difference]:
-    """Each beta against the best, with simultaneous CIs: the same comparisons that the verdict's ties come from."""
-    others = {beta: cell for beta, cell in cells.items() if cell != reference}
-    pairs = [({cell: 1.0}, {reference: 1.0}) for cell in others.values()]
-    found = dict(zip(others, one.fit.compare(pairs, list(cells.values())), strict=True))
-    return found | {beta: Difference(0.0, None) for beta, cell in cells.items() if cell == reference}
 
 
 def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterator[BaselinePoint]:
@@ -155,23 +171,22 @@ def named_rules(rule: Refresh, given: Sequence[Rule]) -> list[tuple[str, Rule]]:
 
 
 def rule_costs(one: FittedSweep, rules: Sequence[tuple[str, Rule]]) -> tuple[RuleCost, ...]:
-    """What each rule would have cost at the planned steps. The CIs of all rules of a sweep hold together."""
-    betas = [beta_of(rule, one.steps) for _, rule in rules]
-    mixtures = [one.mixture(beta) for beta in betas]
-    reference = {one.reference: 1.0}
-    distinct = [mixture for mixture in mixtures if mixture and mixture != reference]
-    found = iter(one.fit.compare([(mixture, reference) for mixture in distinct]))
+    """What each rule would have cost at the planned steps. The CIs hold together, and with those of the betas."""
     costs = []
-    for (name, _), beta, mixture in zip(rules, betas, mixtures, strict=True):
-        if mixture is None:
+    for name, rule in rules:
+        beta = beta_of(rule, one.steps)
+        shares = None if beta is None else between(beta, one.sweep.betas)
+        if shares is None:
             costs.append(RuleCost(name, beta, (), None, None))
-            continue
-        near = tuple(between(beta or 0.0, one.sweep.betas) or ())
-        difference = Difference(0.0 if mixture else math.inf, None)
-        if mixture and mixture != reference:
-            difference = next(found)
-        costs.append(RuleCost(name, beta, near, difference.value, difference.interval))
+        else:
+            difference = one.excess_at(shares)
+            costs.append(RuleCost(name, beta, tuple(shares), difference.value, difference.interval))
     return tuple(costs)
+
+
+def _mixed(parts: Iterable[tuple[float, float]]) -> float:
+    """A mean of shares of a loss, on the log scale."""
+    return math.expm1(math.fsum(share * math.log1p(value) for share, value in parts))
 
 
 def beta_of(rule: Rule, steps: float) -> float | None:

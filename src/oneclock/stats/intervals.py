@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneclock.runs.losses import Losses
-from oneclock.runs.paired import LEVEL, Interval
+from oneclock.runs.paired import LEVEL, SAME, Interval
 from oneclock.stats.risk import central, take_selected
 
 DRAWS = 1000
@@ -60,7 +60,7 @@ class SeedNoise:
 
 
 def seed_noise(losses: Losses) -> SeedNoise | None:
-    """The residuals of every experiment; None where no beta anywhere has two seeds."""
+    """The residuals of every experiment; None where no beta anywhere has two seeds that differ."""
     several = losses.counts > 1
     if not several.any():
         return None
@@ -72,6 +72,8 @@ def seed_noise(losses: Losses) -> SeedNoise | None:
     residuals = np.zeros((len(pools), max(1, *(len(pool) for pool in pools))))
     for row, pool in zip(residuals, pools, strict=True):
         row[: len(pool)] = pool
+    if not (np.abs(residuals) > SAME).any():
+        return None
     df = np.where(several & np.isfinite(losses.loss), losses.counts - 1, 0).sum(axis=1)
     return SeedNoise(residuals, np.array([len(pool) for pool in pools]), df)
 

@@ -18,11 +18,9 @@ import numpy as np
 from oneclock.rule import Rule
 from oneclock.runs.distributions import t_reach
 from oneclock.runs.noise import Cell
-from oneclock.runs.paired import LEVEL, Interval
+from oneclock.runs.paired import LEVEL, Difference, Interval, between
 from oneclock.stats.experiments import FittedSweep, beta_of
-from oneclock.stats.risk import Estimate, Risk, RuleRow, central, figures, within
-
-DRAWS = 2000
+from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, within
 
 
 @dataclass(frozen=True)
@@ -89,60 +87,47 @@ def outcome_of(
     return Outcome(name, horizon, chosen_by, tuple(betas), mixtures)
 
 
-def rule_row(one: Outcome, sweeps: Sequence[FittedSweep], sets: Mapping[str, np.ndarray], seed: int = 0) -> RuleRow:
+def rule_row(one: Outcome, sweeps: Sequence[FittedSweep], sets: Mapping[str, np.ndarray]) -> RuleRow:
     """The rule's excess loss in every sweep, and its mean, largest and CVaR by split."""
-    found = [_excess(sweep, mixture) for sweep, mixture in zip(sweeps, one.mixtures, strict=True)]
-    values = tuple(None if cost is None else math.expm1(min(cost[0], 700.0)) for cost in found)
-    rng = np.random.default_rng(seed)
-    risks = {
-        split: _risk([found[place] for place in members], rng) if len(members) else None
-        for split, members in sets.items()
-    }
+    found = [
+        None if beta is None or mixture is None else sweep.excess_at(between(beta, sweep.sweep.betas) or {})
+        for sweep, beta, mixture in zip(sweeps, one.betas, one.mixtures, strict=True)
+    ]
+    risks = {split: _risk([found[place] for place in members]) for split, members in sets.items()}
+    values = tuple(None if cost is None else cost.value for cost in found)
     return RuleRow(one.name, one.horizon, one.chosen_by, one.betas, values, **risks)  # type: ignore[arg-type]
 
 
-def _excess(sweep: FittedSweep, mixture: Mapping[Cell, float] | None) -> tuple[float, float, float] | None:
-    if mixture is None:
-        return None
-    return sweep.fit.estimate(mixture, {sweep.reference: 1.0}) if mixture else (math.inf, math.nan, 0.0)
-
-
-def _risk(found: Sequence[tuple[float, float, float] | None], rng: np.random.Generator) -> Risk | None:
-    """Figures over the sweeps that the rule has a measured beta for."""
+def _risk(found: Sequence[Difference | None]) -> Risk | None:
+    """Mean, largest and CVaR over the sweeps that the rule has a measured beta for."""
     known = [one for one in found if one is not None]
     if not known:
         return None
-    values = np.expm1(np.minimum([value for value, _, _ in known], 700.0))
-    values = np.where(np.isinf([value for value, _, _ in known]), np.inf, values)
-    intervals = _by_seeds(known, rng)
-    mean, largest, tail = (
-        Estimate(float(value), interval, _by_experiments(values) if place == 0 else None)
-        for place, (value, interval) in enumerate(zip(figures(values), intervals, strict=True))
-    )
-    return Risk(len(found), len(known), mean, largest, tail, int(within(values)), None)
+    values = np.array([one.value for one in known])
+    mean, largest, tail = map(float, figures(values))
+    estimates = Estimate(mean, None, mean_interval(known)), Estimate(largest, None, None), Estimate(tail, None, None)
+    return Risk(len(found), len(known), *estimates, int(within(values)), None)
 
 
-def _by_seeds(known: Sequence[tuple[float, float, float]], rng: np.random.Generator) -> list[Interval | None]:
-    """CIs of mean, max and CVaR with these sweeps held fixed; none where the noise of one is not known."""
-    value, error, freedom = (np.array(column) for column in zip(*known, strict=True))
-    if not np.isfinite(value).all() or not (freedom > 0).all():
-        return [None] * 3
-    t = rng.standard_normal((DRAWS, len(value))) / np.sqrt(rng.chisquare(freedom, (DRAWS, len(value))) / freedom)
-    drawn = figures(np.expm1(value + error * t))
-    seen = figures(np.expm1(value))
-    low, high = central(drawn, LEVEL, axis=1)
-    return [  # a largest value is biased upwards by noise: the interval also holds the bounds that correct for it
-        Interval(float(min(one, 2 * middle - two)), float(max(two, 2 * middle - one)))
-        for middle, one, two in zip(seen, low, high, strict=True)
-    ]
+def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
+    """The CI of the mean excess over sweeps like these, from the excess of each; None for a single sweep.
 
+    It spans the t interval and the mean of the sweeps' own CIs: an excess is measured from the lowest of noisy losses,
+    which makes it too large in every sweep, and more sweeps do not average that out.
 
-def _by_experiments(values: np.ndarray) -> Interval | None:
-    """The CI of the mean over sweeps like these."""
+    >>> mean_interval([Difference(0.01, Interval(-0.01, 0.03)), Difference(0.012, Interval(0.0, 0.02))])
+    Interval(lower=0.0, upper=0.025, level=0.95)
+    """
+    values = np.array([one.value for one in excesses])
     if len(values) < 2 or not np.isfinite(values).all():
         return None
     half = t_reach(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return Interval(float(values.mean()) - half, float(values.mean()) + half)
+    ends = [
+        (one.value, one.value) if one.interval is None else (one.interval.lower, one.interval.upper) for one in excesses
+    ]
+    low, high = np.mean(ends, axis=0).tolist()
+    mean = float(values.mean())
+    return Interval(max(min(mean - half, low), 0.0), max(mean + half, high))
 
 
 def compare_all(
