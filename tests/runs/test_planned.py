@@ -89,3 +89,14 @@ def test_numbers_of_numpy_become_plain_numbers(tmp_path):
 def test_what_is_not_a_list_of_numbers_is_refused_in_one_line(name, wrong):
     with pytest.raises(ValueError, match=f"^{name} must be"):
         protocol_from("grid", **{name: wrong})
+
+
+def test_a_learning_rate_of_which_no_run_has_ended_is_missing_too(tmp_path):
+    """A sweep that has run one learning rate so far: its best beta may be another one at the next."""
+    swept(tmp_path / "s", learning_rates=[0.001, 0.01], protocol="grid")
+    for folder in (tmp_path / "s" / "runs" / "x").glob("*-rate-0.01-*"):
+        shutil.rmtree(folder)
+    best = Study(tmp_path / "s").best()
+    assert best == analyse(tmp_path / "s").experiments[0].best
+    assert best.not_measured == tuple(BETAS)
+    assert f"{2 * len(BETAS)} planned runs" in best.note

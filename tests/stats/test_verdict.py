@@ -2,6 +2,7 @@
 
 import csv
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from oneclock.runs.best import Baseline, Best, Difference, Interval, best_beta, 
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.paired import PairedSweep, between
+from oneclock.runs.record import RunRecord
 from oneclock.runs.store import Study
 from oneclock.stats import analyse, read
 
@@ -118,6 +120,33 @@ def test_a_learning_rate_without_a_result_counts_where_the_beta_may_be_better_th
     found = judge(PairedSweep(lost))
     assert (found.beta, found.not_measured) == (0.9, open_at)
     assert found.interval == (Interval(0.9, 0.94377) if open_at else whole.interval)
+
+
+def test_a_rule_is_not_charged_with_a_learning_rate_that_was_not_the_best():
+    """The run at the best learning rate of the recommended beta is missing: what is left says nothing about it."""
+    cells = [(b, lr) for b in BETAS for lr in (0.0001, 0.001, 0.01) if (b, lr) != (0.94377, 0.001)]
+    runs = [
+        ("mine", 14_000, b, lr, seed, loss_at(b, seed) * (1 + 0.05 * abs(math.log10(lr) + 3)))
+        for b, lr in cells
+        for seed in (1, 2)
+    ]
+    names = ("experiment", "budget", "beta", "lr", "seed", "min_val_loss")
+    study = read(dict(zip(names, zip(*runs, strict=True), strict=True)))
+    lost = [RunRecord(RunKey("mine", 0.94377, seed, 14_000, 0.001), "failed") for seed in (1, 2)]
+    study = replace(study, sweeps=(replace(study.sweeps[0], without_result=tuple(lost)),))
+    analysis = analyse(study, draws=10, repeats=2)
+    (result,) = analysis.experiments
+    recommended = result.rules[0]
+    assert recommended.beta == pytest.approx(0.944, abs=0.001)
+    assert (recommended.excess, recommended.interval) == (None, None)
+    assert analysis.recommended.gaps == (None,)
+    (row,) = [line.split() for line in in_words(analysis).splitlines() if line.startswith("0.94377 ")]
+    assert "<=" in row
+
+
+def test_the_way_beyond_an_edge_names_options_of_the_sweep():
+    steps = next_step(Best(0.9, None, (), "", at_edge=("beta", "lr")))
+    assert {word for word in steps.split() if word.startswith("--")} == {"--extend", "--betas", "--learning-rates"}
 
 
 def test_a_loss_below_zero_is_refused_where_shares_of_a_loss_are_printed():

@@ -53,7 +53,9 @@ def _betas(result: ExperimentResult, width: int) -> Iterator[str]:
 
 
 def _above(point: BetaPoint, result: ExperimentResult) -> str:
-    return "best" if point.beta == result.best.beta else _percent(point.excess)
+    if point.beta == result.best.beta:
+        return "best"
+    return f"{'<= ' if point.beta in result.best.not_measured else ''}{_percent(point.excess)}"
 
 
 def _with_rates(

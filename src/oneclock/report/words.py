@@ -84,7 +84,7 @@ def _cost(rule: RuleCost, alone: bool) -> str:
         return "no beta"
     beta = f"beta {short_beta(rule.beta)}"
     if rule.excess is None:
-        return f"{beta}, not measured (no beta near it was swept)"
+        return f"{beta}, not measured (no result near it)"
     if alone:
         return f"{beta}, with nothing to compare it with"
     if not math.isfinite(rule.excess):

@@ -168,7 +168,7 @@ def judge(sweep: PairedSweep) -> Best:
         _tied(cell) for cell, one in compared.items() if one.interval is not None and one.interval.lower <= 0
     )
     beta, swept = _tied(best), sorted(map(_tied, tied))
-    interval, unknown = None, _without_result(sweep)
+    interval, unknown = None, without_result(sweep)
     if sweep.has_noise:
         interval = _widened(Interval(min(beta, *tied_with, beta), max(beta, *tied_with, beta)), swept, unknown)
     between = _widened(Interval(beta, beta), swept, unknown) if interval is None else interval
@@ -224,7 +224,7 @@ def _choose(sweep: PairedSweep, cells: Sequence[Cell]) -> Cell:
     return min(within, key=lambda cell: (height[cell], cell[0]))
 
 
-def _without_result(sweep: PairedSweep) -> list[float]:
+def without_result(sweep: PairedSweep) -> list[float]:
     """Tied betas without a result, or without one at a learning rate next to their best one: they may be better."""
     lrs, rates, betas = sweep.best_lrs(), _rates(sweep), set()
     for beta, rate in sweep.unknown:
@@ -325,7 +325,7 @@ def next_step(best: Best) -> str:
     if best.not_measured:
         return f"get results at beta {listed(best.not_measured)} (oneclock retry, or wait), before you rely on it."
     if best.at_edge:
-        edges = " ".join("--betas .." if axis == "beta" else "--rates .." for axis in best.at_edge)
+        edges = " ".join("--betas .." if axis == "beta" else "--learning-rates .." for axis in best.at_edge)
         return f"sweep beyond the edge with --extend {edges}, before you rely on it."
     return _line(best)
 

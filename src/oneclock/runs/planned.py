@@ -55,13 +55,19 @@ def _asked_for(protocol: Protocol, base: RunKey, runs: Sequence[RunRecord]) -> l
 
 
 def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[RunRecord]:
-    """Missing runs as records without a result, with the learning rate that runs of the same factor had.
+    """Missing runs as records without a result. Where runs that ended had factors on a learning rate, so have these.
 
-    A factor that no run has had yet says nothing about a learning rate: its runs are left out.
+    >>> ended = [RunRecord(RunKey("a", 0.9, 1, 9, lr=2.0, spec={"optimizer": {"lr": 0.02}}), "finished", 9)]
+    >>> [run.lr for run in waiting_runs([RunKey("a", 0.9, 1, 9, lr=4.0), RunKey("b", 0.9, 1, 9, lr=0.1)], ended)]
+    [0.04, 0.1]
     """
-    lrs = {(run.experiment, run.lr): run.key.learning_rate for run in ended}
-    known = [key for key in keys if key.lr is None or (key.experiment, key.lr) in lrs]
-    return [RunRecord(replace(key, lr=lrs.get((key.experiment, key.lr))), "waiting") for key in known]
+    lrs = {(run.experiment, run.lr): run.key.learning_rate for run in ended if run.lr}
+    units = {name: (lr or factor) / factor for (name, factor), lr in lrs.items()}
+
+    def learning_rate(key: RunKey) -> float | None:
+        return key.lr and lrs.get((key.experiment, key.lr), key.lr * units.get(key.experiment, 1.0))
+
+    return [RunRecord(replace(key, lr=learning_rate(key)), "waiting") for key in keys]
 
 
 def in_words(keys: Iterable[RunKey]) -> str:

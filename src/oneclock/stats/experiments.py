@@ -17,7 +17,7 @@ import numpy as np
 
 from oneclock.horizon import early_stop
 from oneclock.rule import RECOMMENDED, Refresh, Rule
-from oneclock.runs.best import Best, cell_runs, judge, with_missing
+from oneclock.runs.best import Best, cell_runs, judge, with_missing, without_result
 from oneclock.runs.losses import TARGET, Losses, error_bars, losses_of, relative_gaps, time_to_target
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
@@ -64,6 +64,15 @@ class FittedSweep:
             return cells[self.best.beta]
         return min(cells.values(), key=lambda cell: (self.fit.losses[cell], cell[0]))
 
+    def shares(self, beta: float | None) -> dict[float, float] | None:
+        """A beta as shares of its swept neighbours; None where none are near, or one may be better than it seems.
+
+        A beta may be better than it seems where a run is missing at a learning rate next to its best one.
+        """
+        shares = None if beta is None else between(beta, self.sweep.betas)
+        unsure = set(without_result(self.fit)) - {self.reference[0]}
+        return None if shares is None or unsure & shares.keys() else shares
+
     @cached_property
     def excess(self) -> dict[float, Difference]:
         """Each beta against the best, with simultaneous CIs: the same comparisons that the verdict's ties come from."""
@@ -91,7 +100,7 @@ class FittedSweep:
 
     def mixture(self, beta: float | None) -> dict[Cell, float] | None:
         """A beta as a mixture of its swept neighbours; None where none are near enough, empty where one diverged."""
-        shares = None if beta is None else between(beta, self.sweep.betas)
+        shares = self.shares(beta)
         if shares is None:
             return None
         return {self.cells[one]: share for one, share in shares.items()} if shares.keys() <= self.cells.keys() else {}
@@ -175,7 +184,7 @@ def rule_costs(one: FittedSweep, rules: Sequence[tuple[str, Rule]]) -> tuple[Rul
     costs = []
     for name, rule in rules:
         beta = beta_of(rule, one.steps)
-        shares = None if beta is None else between(beta, one.sweep.betas)
+        shares = one.shares(beta)
         if shares is None:
             costs.append(RuleCost(name, beta, (), None, None))
         else:

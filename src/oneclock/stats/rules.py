@@ -18,7 +18,7 @@ import numpy as np
 from oneclock.rule import Rule
 from oneclock.runs.distributions import t_reach
 from oneclock.runs.noise import Cell
-from oneclock.runs.paired import LEVEL, Difference, Interval, between
+from oneclock.runs.paired import LEVEL, Difference, Interval
 from oneclock.stats.experiments import FittedSweep, beta_of
 from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, within
 
@@ -90,8 +90,8 @@ def outcome_of(
 def rule_row(one: Outcome, sweeps: Sequence[FittedSweep], sets: Mapping[str, np.ndarray]) -> RuleRow:
     """The rule's excess loss in every sweep, and its mean, largest and CVaR by split."""
     found = [
-        None if beta is None or mixture is None else sweep.excess_at(between(beta, sweep.sweep.betas) or {})
-        for sweep, beta, mixture in zip(sweeps, one.betas, one.mixtures, strict=True)
+        None if (shares := sweep.shares(beta)) is None else sweep.excess_at(shares)
+        for sweep, beta in zip(sweeps, one.betas, strict=True)
     ]
     risks = {split: _risk([found[place] for place in members]) for split, members in sets.items()}
     values = tuple(None if cost is None else cost.value for cost in found)
