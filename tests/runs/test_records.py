@@ -11,6 +11,7 @@ from oneclock.runs.evaluations import _at_once, _one_by_one
 from oneclock.runs.files import SCHEMA, write_json
 from oneclock.runs.folder import RunFolder, runs_of
 from oneclock.runs.key import RunKey, differences, hash_of, safe_name
+from oneclock.runs.table import read
 
 DIGITS = RunKey("digits", beta=0.94377, seed=1, budget=300, spec={"lr": 1e-3})
 
@@ -36,9 +37,10 @@ def test_a_run_written_is_a_run_read(run):
     assert again.environment == {"torch": "2"}
     assert again.result == written
     assert (written.best_loss, written.best_step, written.steps, written.seconds) == (1.5, 200, 300, 1.235)
-    assert again.curve().steps == (100, 200, 300)
-    assert math.isnan(again.curve().losses[2])
-    assert again.curve("train_loss").steps == (100, 300)
+    record = again.record()
+    assert record.val.steps == (100, 200, 300)
+    assert math.isnan(record.val.losses[2])
+    assert record.train.steps == (100, 300)
     for file in ("run.json", "result.json"):
         assert json.loads((run.path / file).read_text())["schema"] == SCHEMA
     assert "NaN" not in (run.path / "curve.jsonl").read_text()
@@ -209,3 +211,13 @@ def test_hashes_and_differences():
     assert hash_of({"a": 1, "b": 2}) == hash_of({"b": 2, "a": 1})
     assert hash_of({"a": 1}) != hash_of({"a": 2})
     assert list(differences({"a": {"b": 1}, "c": 1}, {"a": {"b": 2}, "c": 1})) == ["a.b: 1 -> 2"]
+
+
+def test_runs_of_two_lengths_are_not_one_experiment(tmp_path):
+    for beta, budget in ((0.5, 10), (0.9, 20)):
+        key = RunKey("mine", beta, seed=1, budget=budget)
+        run = RunFolder.start(tmp_path / "runs" / key.folder, key)
+        run.log(budget, val_loss=1.0)
+        run.finish("finished", seconds=1.0)
+    with pytest.raises(ValueError, match=r"beta-0\.9-seed-1 has 20 steps"):
+        read(tmp_path)

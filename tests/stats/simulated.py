@@ -29,7 +29,7 @@ def protocol_of_truth(rng, experiments, spread, seeds=3):
     every = np.arange(experiments)
     sets = {"development": every, "heldout": every[:0], "all": every}
     draws = resample(losses, sets, draws=300, seed=int(rng.integers(1 << 30)))
-    return ProtocolData(losses, None, (10_000,) * experiments, sets, draws), relative_gaps(truth)
+    return ProtocolData(losses, (10_000,) * experiments, sets, draws), relative_gaps(truth)
 
 
 def sweep_of_truth(rng, bend=0.03, noise=0.004, effect=0.02, pair_noise=1.0, again=4, seeds=3):

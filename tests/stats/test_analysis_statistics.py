@@ -55,7 +55,6 @@ def test_the_noise_study_agrees_with_a_plain_loop():
         (row.all.mean, row.all.max, row.all.cvar, row.all.within), zip(*repeats, strict=True), strict=True
     ):
         assert (found.expected, found.lower, found.upper) == pytest.approx((np.mean(values), min(values), max(values)))
-    assert row.all.mean.large_sample == pytest.approx(np.mean([values[0] for values in repeats]))
 
 
 def test_without_noise_the_noise_study_is_the_rule_itself(sweep_columns):
@@ -73,8 +72,7 @@ def test_a_sweep_of_known_truth_is_read_as_such(sweep_columns):
         assert experiment.selected_beta == nearest_beta(1 - 1000 / horizon)
         assert experiment.stable_from < horizon < experiment.stable_to
         assert experiment.points[GRID.index(experiment.oracle_beta)].gap == 0
-        assert experiment.points[0].train_gap == pytest.approx(experiment.points[0].gap)
-        assert all(run.early_stop is not None for point in experiment.points for run in point.runs)
+        assert all(run.val is not None for point in experiment.points for run in point.runs)
     assert (analysis.experiments[2].split, analysis.calibration.heldout.experiments) == ("heldout", 1)
     assert 500 <= analysis.calibration.chosen <= 1800
     assert analysis.calibration.chosen == min(analysis.calibration.plateau)
@@ -83,7 +81,6 @@ def test_a_sweep_of_known_truth_is_read_as_such(sweep_columns):
         "recommended",
         "Fixed beta=0.9",
     }
-    assert len(analysis.robustness.conventions) == 3 * 2 * 4
     assert analysis.calibration.verdict
     for table in (*(make(analysis) for make in FIVE), horizons(analysis), rules_side_by_side(analysis)):
         assert table.rows

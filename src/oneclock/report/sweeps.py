@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from statistics import quantiles
 
+from oneclock.horizon import early_stop
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
@@ -163,12 +164,12 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
     runs = [run for run in (*sweep.tied, *sweep.untied) if run.val is not None]
     if not runs:
         return None
-    stops = {(point.beta, run.seed): run.early_stop for point in result.points for run in point.runs}
+    judged = {run.key for point in result.points for run in point.runs}
     series: list[Trace] = []
     for run in runs:
         line = _curve(run, tuple(point.beta for point in result.points))
         series.append(line)
-        stop = stops.get((run.tied_beta, run.seed)) if run.key.is_tied else None
+        stop = early_stop(run.val, result.budget) if run.key in judged and run.val is not None else None
         if stop is not None and stop.stop in line.x:
             at = line.x.index(stop.stop)
             series.append(_early_stop(line, at, ran_out=stop.ran_out))
@@ -243,7 +244,7 @@ def _arms(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
     for place, arm in enumerate(result.baselines):
         if not math.isfinite(arm.loss):
             continue
-        spread = error_bars([run.min_val_loss for run in arm.runs if run.min_val_loss is not None])
+        spread = error_bars([run.best_loss for run in arm.runs if run.best_loss is not None])
         low, high = (arm.loss - spread[0], arm.loss + spread[1]) if spread else (None, None)
         name = f"untied β₁ {arm.beta1:g}, β₂ {arm.beta2:g}"
         yield Trace(

@@ -1,7 +1,4 @@
-"""The columns of a table of runs, checked: every refusal names its row. Rows count from 1 below the header.
-
-A long table has a row per evaluation; of records there is a row per run, with what it measured beside it.
-"""
+"""The columns of a table of runs, checked: every refusal names its row. Rows count from 1 below the header."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _LONGEST_SHOWN = 60
 class Rows:
     """The checked columns, as arrays of one length; `experiment` is an index into `names`; absent values are NaN.
 
-    `measured` holds for each row the evaluations of its run, as (step, val, train); None where rows are evaluations.
+    `curves` says whether a row is an evaluation of a run, or a whole run.
     """
 
     names: tuple[str, ...]
@@ -42,12 +39,11 @@ class Rows:
     train: np.ndarray
     diverged: np.ndarray
     curves: bool
-    measured: Sequence[np.ndarray] | None = None
     known_steps: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
 
     @classmethod
-    def checked(cls, columns: Mapping[str, Sequence[Any]], measured: Sequence[np.ndarray] | None = None) -> Rows:
-        curves = measured is not None or _has_curves(columns)
+    def checked(cls, columns: Mapping[str, Sequence[Any]]) -> Rows:
+        curves = _has_curves(columns)
         count = len(columns["experiment"])
         if not count:
             raise ValueError("the table has no rows")
@@ -88,7 +84,6 @@ class Rows:
             train=numbers(train),
             diverged=_diverged(columns.get("status"), count),
             curves=curves,
-            measured=measured,
         )
         rows._refuse_duplicates()
         return rows
@@ -114,7 +109,7 @@ class Rows:
         A row with a training loss and no validation loss is an evaluation of the training loss alone.
         """
         first = rows[0]
-        step, val, train = self._measured(rows)
+        step, val, train = self.step[rows], self.val[rows], self.train[rows]
         validated, trained = ~np.isnan(val) | np.isnan(train), ~np.isnan(train)
         diverged = self.diverged[rows].any() or has_diverged(val[validated][-1:].tolist())
         best_step = int(step[np.where(np.isfinite(val), val, np.inf).argmin()])
@@ -140,12 +135,6 @@ class Rows:
             lr=None if math.isnan(lr) else lr,
             split=str(self.split[row]),
         )
-
-    def _measured(self, rows: np.ndarray) -> Sequence[np.ndarray]:
-        if self.measured is not None:
-            (row,) = rows
-            return self.measured[row].T
-        return self.step[rows], self.val[rows], self.train[rows]
 
     def _curve(self, step: np.ndarray, losses: np.ndarray) -> Curve | None:
         """The curve, where there is one; runs that were evaluated at the same steps share them."""

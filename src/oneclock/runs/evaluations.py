@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter, lt
 from pathlib import Path
 from typing import Any
 
+from oneclock.horizon import Curve
 from oneclock.runs.files import Damaged
 
 
@@ -50,6 +51,13 @@ class Evaluations:
     def points(self) -> list[Point]:
         """The same, one by one."""
         return list(map(Point, self.steps, self.val_losses, self.train_losses))
+
+    def curve(self, losses: Sequence[float | None]) -> Curve | None:
+        """The curve of `val_losses` or `train_losses` where they were measured; None where none is finite."""
+        measured = [(step, loss) for step, loss in zip(self.steps, losses, strict=True) if loss is not None]
+        if not any(math.isfinite(loss) for _, loss in measured):
+            return None
+        return Curve([step for step, _ in measured], [loss for _, loss in measured])
 
     @property
     def best(self) -> tuple[float | None, int | None]:

@@ -17,12 +17,12 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from oneclock.guards import LARGEST_CURVE
-from oneclock.horizon import Curve
 from oneclock.runs.evaluations import Evaluations, Point, whole_step
 from oneclock.runs.files import Damaged, sweep_asides, unsealed, write_aside, write_json
 from oneclock.runs.key import RunKey, differences
@@ -193,12 +193,13 @@ class RunFolder:
             raise Damaged(f"{self.path}/curve.jsonl is damaged: its best loss is not the one in result.json")
         return self._ended(values), known
 
-    def curve(self, loss: Literal["val_loss", "train_loss"] = "val_loss") -> Curve | None:
-        """The validation (or training) curve, or None where no such loss is finite."""
-        pairs = [(p.step, getattr(p, loss)) for p in self.points() if getattr(p, loss) is not None]
-        if not any(math.isfinite(value) for _, value in pairs):
-            return None
-        return Curve([step for step, _ in pairs], [value for _, value in pairs])
+    def record(self) -> RunRecord | None:
+        """How it ended, with its curves; None while it has not. `Damaged` where its files do not agree."""
+        result, known = self.whole()
+        if result is None or result.status == "failed":
+            return result
+        val, train = known.curve(known.val_losses), known.curve(known.train_losses)
+        return replace(result, best_train_loss=None if train is None else train.best_loss, val=val, train=train)
 
     def _bytes(self) -> bytes:
         return self._files.read("curve.jsonl", LARGEST_CURVE) or b""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from oneclock.horizon import Curve
@@ -51,8 +51,8 @@ class RunRecord:
     best_loss: float | None = None
     best_step: int | None = None
     best_train_loss: float | None = None
-    seconds: float | None = None
-    reason: str | None = None
+    seconds: float | None = field(default=None, compare=False)
+    reason: str | None = field(default=None, compare=False)
     val: Curve | None = field(default=None, repr=False)
     train: Curve | None = field(default=None, repr=False)
     environment: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -78,11 +78,6 @@ class RunRecord:
     def diverged(self) -> bool:
         """Whether it ended without a finite validation loss to count: it diverged, or finished without any."""
         return self.status == "diverged" or (self.status == "finished" and self.best_loss is None)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it finished, diverged or failed."""
-        return self.status in ENDS
 
     @property
     def experiment(self) -> str:
@@ -128,6 +123,13 @@ _KEY = ("experiment", "beta", "lr", "seed", "budget")
 _MEASURED = ("status", "steps", "best_loss", "best_step", "seconds", "reason")
 ROW = (*_KEY, *_MEASURED)
 """The columns of `RunRecord.as_row`."""
+
+
+def with_learning_rate(run: RunRecord) -> RunRecord:
+    """The run with its learning rate in the place of a factor on it."""
+    if run.lr is None or run.key.learning_rate == run.lr:
+        return run
+    return replace(run, key=replace(run.key, lr=run.key.learning_rate))
 
 
 def has_diverged(val_losses: Sequence[float | None]) -> bool:

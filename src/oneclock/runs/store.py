@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from oneclock.runs.key import RunKey, hash_of, key_from_folder, safe_name
 from oneclock.runs.lock import holder
 from oneclock.runs.pack import write_folders
 from oneclock.runs.planned import missing_runs, waiting_runs
-from oneclock.runs.record import ROW, RunRecord, Status
+from oneclock.runs.record import ROW, RunRecord, Status, with_learning_rate
 from oneclock.runs.run_files import PACKED, Files, is_packed, places
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 class Study:
     """A study on disk: its runs, their table, and the best beta of each experiment.
 
-    What has ended is read once and remembered, for it does not change; `look_again` forgets it.
+    What has ended is read once and remembered, for it does not change.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -116,10 +115,6 @@ class Study:
         self._ended.pop(folder, None)
         self._by_experiment.get(_experiment(folder), {}).pop(folder, None)
 
-    def look_again(self) -> None:
-        """Forget what is known of the runs: others may have ended some."""
-        self._ended, self._by_experiment, self._looked = {}, {}, False
-
     def losses(self, experiment: str) -> list[tuple[float, int, float]]:
         """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best learning rate."""
         runs = self.runs(experiment)
@@ -128,7 +123,7 @@ class Study:
 
     def runs(self, experiment: str) -> list[RunRecord]:
         """The runs of the experiment that have ended; their `lr` is the learning rate where a sweep set one."""
-        return [_with_learning_rate(run) for run in self._ended_of(experiment)]
+        return [with_learning_rate(run) for run in self._ended_of(experiment)]
 
     def _ended_of(self, experiment: str) -> list[RunRecord]:
         return [*self._by_experiment.get(safe_name(experiment), {}).values()] if self.ended else []
@@ -142,7 +137,7 @@ class Study:
         known = {key.folder for key in absent} | begun.keys()
         damaged = [row for folder, row in rows.items() if folder not in known and row.beta == row.beta]
         waiting = waiting_runs(absent, self._ended_of(experiment))
-        return [*map(_with_learning_rate, (*begun.values(), *damaged)), *waiting]
+        return [*map(with_learning_rate, (*begun.values(), *damaged)), *waiting]
 
     def best(self, experiment: str | None = None) -> choosing.Best:
         """The best beta so far of an experiment, with how sure that is; of the first where none is named.
@@ -247,13 +242,6 @@ def _activity(path: Path) -> Status:
     if not path.exists():
         return "waiting"
     return "running" if holder(path) else "interrupted"
-
-
-def _with_learning_rate(run: RunRecord) -> RunRecord:
-    """The run with its learning rate in the place of a factor on it."""
-    if run.lr is None or run.key.learning_rate == run.lr:
-        return run
-    return replace(run, key=replace(run.key, lr=run.key.learning_rate))
 
 
 def open_study(path: str | Path) -> Study:

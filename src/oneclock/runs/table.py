@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,15 +29,14 @@ import numpy as np
 from oneclock.guards import lines, plain_file, plain_table, refuse_vast
 from oneclock.plain_text import cell_as_it_was, printable, without_places
 from oneclock.runs.columns import Rows
-from oneclock.runs.evaluations import Evaluations
 from oneclock.runs.files import read_json
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.planned import in_words, missing_runs, waiting_runs
-from oneclock.runs.record import RunRecord
+from oneclock.runs.record import ENDS, RunRecord, with_learning_rate
 from oneclock.runs.run_files import places
 from oneclock.runs.seed_cells import LOSSES, one_row_per_seed
-from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps
+from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps, missing_from
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,82 +128,88 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path.name} cannot be read as a Parquet table: {why}") from None
 
 
-def sweeps_of(
-    columns: Mapping[str, Sequence[Any]],
-    missing: tuple[str, ...] = (),
-    measured: Sequence[np.ndarray] | None = None,
-) -> Sweeps:
-    """A study from the columns of a long table, all of one length. Every ValueError names the row.
-
-    Or from a row per run, with the evaluations of each run in `measured`: rows of step, val_loss and train_loss.
-    """
+def sweeps_of(columns: Mapping[str, Sequence[Any]]) -> Sweeps:
+    """A study from the columns of a long table, all of one length. Every ValueError names the row."""
     if LOSSES in columns and not {"val_loss", "min_val_loss"} & columns.keys():
         columns = one_row_per_seed(columns)
-    table = Rows.checked(columns, measured)
+    table = Rows.checked(columns)
     order = np.lexsort((table.step, *table.key().T[::-1]))
     key = table.key()[order]
     starts = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(axis=1)])
     runs: dict[int, list[RunRecord]] = {}
     for rows in np.split(order, starts[1:]):
         runs.setdefault(int(table.experiment[rows[0]]), []).append(table.run(rows))
-    sweeps, left_out = [], list(missing)
-    for code, own in runs.items():
-        sweep = table.sweep(code, own)
+    return _in_order([table.sweep(code, own) for code, own in runs.items()], [])
+
+
+def _in_order(sweeps: Sequence[Sweep], missing: Sequence[str]) -> Sweeps:
+    """Sweeps as a study, development first; those without a finite loss are left out."""
+    kept, left_out = [], []
+    for sweep in sweeps:
         if any(np.isfinite(run.loss) for run in sweep.tied):
-            sweeps.append(sweep)
+            kept.append(sweep)
         else:
             left_out.append(f"{sweep.name}: no tied beta has a finite loss; left out")
-    if not sweeps:
+    if not kept:
         raise ValueError("no experiment has a tied beta with a finite loss; there is nothing to analyse")
-    sweeps.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
-    return Sweeps(tuple(sweeps), tuple(left_out))
+    kept.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
+    return Sweeps(tuple(kept), (*missing, *left_out))
 
 
 def _sweeps_of_records(path: Path) -> Sweeps:
-    """A study from its records. Runs that are unfinished, failed or missing are left out, and said to be."""
-    rows: list[tuple[Any, ...]] = []
-    measured: list[np.ndarray] = []
+    """A study from its records. Runs that are unfinished, failed or missing have no loss, and are said."""
     missing: list[str] = []
+    runs: dict[str, list[RunRecord]] = {}
     without: dict[str, list[RunRecord]] = {}
-    data: dict[str, set[str]] = {}
-    states: Counter[str] = Counter()
     environments: Counter[str] = Counter()
     ended: list[RunRecord] = []
-    begun: set[str] = set()
     for folder, files in places(path):
         if files.length("run.json") is None:
             missing += [f"{folder}: its run.json is missing, so that it cannot be read; left out"]
             continue
         run = RunFolder.read(f"{path}/runs/{folder}", files)
-        key, (result, known) = run.key, run.whole()
-        ended += [] if result is None else [result]
-        states["unfinished" if result is None else result.status] += 1
+        record = run.record() or RunRecord(run.key, "interrupted", environment=run.environment)
         environments[json.dumps(run.environment, sort_keys=True)] += 1
-        data.setdefault(key.experiment, set()).add(str(run.environment.get("data") or ""))
-        if result is None or result.status == "failed":
-            reason = without_places((result and result.reason) or "no reason recorded")
-            why = "is not finished" if result is None else f"failed ({reason})"
-            missing.append(f"{key.experiment}: beta {key.beta}, seed {key.seed} {why}; left out")
-            begun.add(key.folder)
-            key = replace(key, lr=key.learning_rate)
-            without.setdefault(key.experiment, []).append(RunRecord(key, result.status if result else "interrupted"))
-        else:
-            rows.append((*_head(key), result.status))
-            measured.append(_measured(known))
+        ended += [record] if record.status in ENDS else []
+        has_loss = record.status in ("finished", "diverged")
+        (runs if has_loss else without).setdefault(record.experiment, []).append(record)
+        if not has_loss:
+            reason = without_places(record.reason or "no reason recorded")
+            why = f"failed ({reason})" if record.status == "failed" else "is not finished"
+            missing.append(f"{record.experiment}: beta {record.beta}, seed {record.seed} {why}; left out")
+    states = Counter(
+        "unfinished" if record.status == "interrupted" else record.status
+        for records in (*runs.values(), *without.values())
+        for record in records
+    )
+    begun = {record.key.folder for records in without.values() for record in records}
     planned, damage = _planned_and_missing(path, ended, begun)
     missing += damage
+    without = {name: list(map(with_learning_rate, records)) for name, records in without.items()}
     for name, keys in planned.items():
         missing.append(f"{name}: {in_words(keys)}")
         without.setdefault(name, []).extend(waiting_runs(keys, ended))
-    missing += _different_data(data)
-    if not rows:
+    missing += _different_data([*ended, *(record for records in without.values() for record in records)])
+    if not runs:
         waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
         raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
-    columns = dict(zip(_RUN, zip(*rows, strict=True), strict=True))
+    study = _in_order([_sweep(name, runs[name], without.get(name, ())) for name in sorted(runs)], missing)
     ran_on = tuple((json.loads(text), count) for text, count in environments.most_common() if text != "{}")
-    study = sweeps_of(columns, tuple(missing), measured)
-    sweeps = tuple(replace(sweep, without_result=tuple(without.get(sweep.name, ()))) for sweep in study.sweeps)
-    return replace(study, sweeps=sweeps, states=states, environments=ran_on)
+    return replace(study, states=states, environments=ran_on)
+
+
+def _sweep(name: str, records: Sequence[RunRecord], without: Sequence[RunRecord]) -> Sweep:
+    """One experiment from its records, which have one split and one budget."""
+    first = records[0].key
+    for record in records:
+        if (record.key.split, record.budget) != (first.split, first.budget):
+            where = f"{record.key.folder} has {record.budget} steps, {record.key.split}"
+            raise ValueError(
+                f"{where}; {first.folder} has {first.budget}, {first.split}: an experiment has one of each"
+            )
+    runs = sorted(map(with_learning_rate, records), key=lambda run: run.key.order)
+    tied, untied = (tuple(run for run in runs if run.key.is_tied is is_tied) for is_tied in (True, False))
+    return Sweep(name, first.split, first.budget, None, tied, untied, tuple(missing_from(name, runs)), tuple(without))
 
 
 def _planned_and_missing(
@@ -222,29 +226,17 @@ def _planned_and_missing(
     return {name: keys for name, keys in absent.items() if keys}, []
 
 
-def _different_data(hashes: Mapping[str, set[str]]) -> list[str]:
+def _different_data(records: Sequence[RunRecord]) -> list[str]:
     """A sentence for each experiment whose records have more than one hash of data; an empty one is unknown."""
+    hashes: dict[str, set[str]] = {}
+    for record in records:
+        hashes.setdefault(record.experiment, set()).add(str(record.environment.get("data") or ""))
     counts = {name: len(known - {""}) for name, known in hashes.items()}
     return [
         f"{name}: its runs were trained on {count} different sets of data, as their records say"
         for name, count in counts.items()
         if count > 1
     ]
-
-
-def _head(key: RunKey) -> tuple[Any, ...]:
-    """What all rows of a run have in common, but its status."""
-    beta, beta2 = key.beta if isinstance(key.beta, tuple) else (key.beta, None)
-    return key.experiment, key.split, key.budget, beta, beta2, key.learning_rate, key.seed
-
-
-def _measured(known: Evaluations) -> np.ndarray:
-    """One row of step and losses per evaluation; a run without any is one row without a loss, lest it vanish."""
-    rows = np.array([known.steps, known.val_losses, known.train_losses], dtype=float).T
-    if None in known.val_losses and None in known.train_losses:
-        measured = zip(known.val_losses, known.train_losses, strict=True)
-        rows = rows[[val is not None or train is not None for val, train in measured]]
-    return rows if len(rows) else np.array([[0, math.nan, math.nan]])
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.runs.best import at_best_lrs
 from oneclock.runs.losses import losses_of
+from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweeps
 from oneclock.stats import calibration as calibrating
 from oneclock.stats import robustness as stress
@@ -142,7 +143,6 @@ def analyse(
             stability=stable,
             mean_width=stress.mean_width(stable),
             noise=stress.noise_study(data, rule, repeats=repeats, seed=seed),
-            conventions=tuple(stress.conventions(tuned, data, rule)),
         ),
         train_and_time=train_and_time_of(
             tuned, experiments, data, _protocol_rows(data, rule, calibration, rules), seed
@@ -190,7 +190,6 @@ def _experiments(
                 rules=rule_costs(one, named_rules(rule, given)),
                 surface=surface_of(one.whole, found),
                 oracle_beta=oracle.beta,
-                oracle_loss=oracle.mean_loss,
                 rule_beta=float(betas[place]) if chosen else None,
                 selected_beta=chosen.beta if chosen else None,
                 selected_gap=next((point.gap for point in points if chosen and point.beta == chosen.beta), None),
@@ -257,8 +256,13 @@ def _protocol_rows(data: ProtocolData, rule: Refresh, calibration: Calibration, 
     return rows
 
 
+_OF_RUNS = ("seed", "status", "steps", "best_loss", "best_step", "best_train_loss")
+
+
 def as_json(value: Any) -> Any:
-    """The value as plain JSON data; what is not finite becomes null."""
+    """The value as plain JSON data, a run without its curves; what is not finite becomes null."""
+    if isinstance(value, RunRecord):
+        return {name: as_json(getattr(value, name)) for name in _OF_RUNS}
     if dataclasses.is_dataclass(value):
         return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, tuple | list):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -68,7 +67,6 @@ class Calibration:
     the quantile of the largest among them, to hold against a mean and a maximum.
     """
 
-    criterion: Literal["max"]
     candidates: tuple[R0Row, ...]
     chosen: float | None
     plateau: tuple[float, ...]
@@ -139,7 +137,6 @@ def calibrate(
     known = [left.gap for left in left_out if left.gap is not None]
     chosen = None if best is None else r0_rows[best]
     return Calibration(
-        criterion="max",
         candidates=r0_rows,
         chosen=None if chosen is None else chosen.refreshes,
         plateau=tuple(r0_rows[place].refreshes for place in plateau),

@@ -13,18 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from oneclock.horizon import early_stop
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 from oneclock.runs.best import Best, cell_runs, judge, with_missing, without_result
-from oneclock.runs.losses import TARGET, Losses, error_bars, losses_of, relative_gaps, time_to_target
+from oneclock.runs.losses import TARGET, Losses, error_bars, losses_of, time_to_target
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
-from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep
-from oneclock.stats.results import BaselinePoint, BetaPoint, RuleCost, SeedRun, TimeToTarget
-from oneclock.stats.sources import budget_of
+from oneclock.stats.results import BaselinePoint, BetaPoint, RuleCost, TimeToTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +112,6 @@ def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
     sweep, cells, excess = one.sweep, one.cells, one.excess
     oracle = int(losses.oracle[0])
     train = losses_of([sweep], "min_train_loss").loss[0]
-    train_gaps = relative_gaps(train) if 0 < train.min() < np.inf else np.full(len(train), np.nan)
     by_beta = {beta: [run for run in sweep.tied if run.beta == beta] for beta in sweep.betas}
     times = {beta: time_to_target(runs, TARGET * float(losses.loss[0, oracle])) for beta, runs in by_beta.items()}
     points = []
@@ -136,9 +130,8 @@ def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
                 above=above,
                 seeds=len(minima),
                 train_loss=_finite(train[place]),
-                train_gap=_finite(train_gaps[place]),
                 target=_target(times[beta], times[sweep.betas[oracle]]),
-                runs=tuple(_run(run, budget_of(sweep)) for run in runs),
+                runs=tuple(runs),
                 lr=runs[0].lr if one.whole.has_lrs else None,
             )
         )
@@ -168,7 +161,7 @@ def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterat
             interval=difference.interval,
             loss=one.fit.losses.get((pair, lrs[pair]), math.inf),
             seeds=sum(run.best_loss is not None for run in runs),
-            runs=tuple(_run(run, budget_of(one.sweep)) for run in runs),
+            runs=tuple(runs),
             lr=lrs[pair] if one.whole.has_lrs else None,
         )
 
@@ -208,11 +201,6 @@ def beta_of(rule: Rule, steps: float) -> float | None:
         return rule(steps)
     except ValueError:
         return None
-
-
-def _run(run: RunRecord, budget: float | None) -> SeedRun:
-    stop = None if run.val is None else early_stop(run.val, budget)
-    return SeedRun(run.seed, run.best_loss, run.best_train_loss, stop)
 
 
 def _target(times: Sequence[float] | None, base: Sequence[float] | None) -> TimeToTarget | None:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from oneclock.rule import Fixed, Rule
-from oneclock.runs.losses import Losses, losses_of, relative_gaps
+from oneclock.runs.losses import Losses, losses_of
 from oneclock.runs.paired import Interval
 from oneclock.runs.sweeps import Sweep
 from oneclock.stats.intervals import DRAWS, Resamples, basic_interval, joined, resample
@@ -26,13 +26,9 @@ FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")
 
 @dataclass(frozen=True, eq=False)
 class ProtocolData:
-    """What every rule meets: n sweeps with their horizons and budgets, split into `sets` of indices, and the draws.
-
-    `train_gaps` are n x m gaps on the training loss, None where it was not recorded everywhere.
-    """
+    """What every rule meets: n sweeps with their horizons, split into `sets` of indices, and the draws."""
 
     losses: Losses
-    train_gaps: np.ndarray | None
     horizons: tuple[float, ...]
     sets: dict[str, np.ndarray]
     resamples: Resamples
@@ -79,8 +75,7 @@ class ProtocolData:
             )
             for place, value in enumerate(figures(gaps))
         )
-        train = None if self.train_gaps is None else float(take_selected(self.train_gaps, index)[answered].mean())
-        return Risk(experiments, len(answered), mean, largest, tail, int(within(gaps)), train)
+        return Risk(experiments, len(answered), mean, largest, tail, int(within(gaps)))
 
     def _interval(
         self, value: float, place: int, drawn: np.ndarray | None, likely: np.ndarray | None
@@ -146,15 +141,11 @@ def protocol_data(
 ) -> ProtocolData:
     """What every rule meets: the arrays of the sweeps, their split, and the resampled draws."""
     losses = losses_of(sweeps)
-    train = losses_of(sweeps, "min_train_loss")
-    swept_at = train.loss[~np.isnan(losses.betas)]
-    everywhere = bool((np.isfinite(swept_at) & (swept_at > 0)).all())
     splits = np.array([sweep.split for sweep in sweeps])
     sets = {split: np.flatnonzero(splits == split) for split in ("development", "heldout")}
     sets["all"] = np.arange(len(sweeps))
     return ProtocolData(
         losses=losses,
-        train_gaps=relative_gaps(train.loss) if everywhere else None,
         horizons=tuple(horizon.used for horizon in horizons),
         sets=sets,
         resamples=resample(losses, sets, draws, seed=seed),

@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oneclock.horizon import EarlyStop
 from oneclock.runs.best import Best
 from oneclock.runs.paired import Interval
+from oneclock.runs.record import RunRecord
 from oneclock.stats.exponents import Surface
 from oneclock.stats.intervals import NoiseFloor
 from oneclock.stats.sources import Horizons
-
-
-@dataclass(frozen=True)
-class SeedRun:
-    """One run of a sweep: its smallest losses, and where it would have stopped early (None without a curve)."""
-
-    seed: int
-    min_val_loss: float | None
-    min_train_loss: float | None
-    early_stop: EarlyStop | None
 
 
 @dataclass(frozen=True)
@@ -59,9 +49,8 @@ class BetaPoint:
     above: float | None
     seeds: int
     train_loss: float | None
-    train_gap: float | None
     target: TimeToTarget | None
-    runs: tuple[SeedRun, ...]
+    runs: tuple[RunRecord, ...]
     lr: float | None
 
 
@@ -83,7 +72,7 @@ class BaselinePoint:
     interval: Interval | None
     loss: float
     seeds: int
-    runs: tuple[SeedRun, ...]
+    runs: tuple[RunRecord, ...]
     lr: float | None
 
 
@@ -128,7 +117,6 @@ class ExperimentResult:
     rules: tuple[RuleCost, ...]
     surface: Surface | None
     oracle_beta: float
-    oracle_loss: float
     rule_beta: float | None
     selected_beta: float | None
     selected_gap: float | None

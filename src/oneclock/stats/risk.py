@@ -30,8 +30,7 @@ class Estimate:
 class Risk:
     """Gaps of one rule over a set of experiments: mean, max, CVaR (the worst quarter), and how many lie under 1 %.
 
-    `answered` of `experiments` have a beta by this rule; the figures are over those. `train_mean` is the mean gap on
-    the training loss, None where it was not recorded everywhere.
+    `answered` of `experiments` have a beta by this rule; the figures are over those.
     """
 
     experiments: int
@@ -40,7 +39,6 @@ class Risk:
     max: Estimate
     cvar: Estimate
     within: int
-    train_mean: float | None
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,21 @@
-"""How much the choice of beta depends on T_ES: stability intervals, noise in it, and the conventions behind it."""
+"""How much the choice of beta depends on T_ES: stability intervals, and noise in it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from oneclock.horizon import CONVENTIONS
-from oneclock.rule import Refresh, nearest_beta, stability_interval
-from oneclock.runs.sweeps import Sweep
+from oneclock.rule import Refresh, stability_interval
 from oneclock.stats.protocol import ProtocolData, nearest, select_beta
 from oneclock.stats.risk import NEAR, central
-from oneclock.stats.sources import horizon_of
 
 SIGMAS = (0.0, 0.03, 0.06, 0.10, 0.15, 0.20, 0.25)
 DRAWS = 20
 REPEATS = 1000
 _AT_ONCE = 2_000_000
-PATIENCES = (0.05, 0.1, 0.2)
-RELATIVE_DELTA = 0.001
 
 
 @dataclass(frozen=True)
@@ -39,12 +33,11 @@ class Stability:
 
 @dataclass(frozen=True)
 class NoiseFigure:
-    """One figure under noise in T: its mean over repeats, their sampling range (lower, upper), and all draws pooled."""
+    """One figure under noise in T: its mean over repeats, and their sampling range (lower, upper)."""
 
     expected: float
     lower: float
     upper: float
-    large_sample: float
 
 
 @dataclass(frozen=True)
@@ -71,26 +64,12 @@ class NoiseRow:
 
 
 @dataclass(frozen=True)
-class ConventionRow:
-    """T_ES of one experiment by one convention, and what follows: `patience` is a share of the budget."""
-
-    experiment: str
-    convention: Literal["stop", "best"]
-    patience: float
-    min_delta: float
-    t_es: float
-    beta: float | None
-    gap: float | None
-
-
-@dataclass(frozen=True)
 class Robustness:
     """How much the choice depends on T_ES. `mean_width` is the mean of (upper - lower) / lower, None if one is open."""
 
     stability: tuple[Stability, ...]
     mean_width: float | None
     noise: tuple[NoiseRow, ...]
-    conventions: tuple[ConventionRow, ...]
 
 
 def stability(data: ProtocolData, rule: Refresh, names: Sequence[str], splits: Sequence[str]) -> tuple[Stability, ...]:
@@ -175,13 +154,10 @@ def _noisy_picks(rule: Refresh, horizon: float, noise: np.ndarray, grid: np.ndar
 def _noise_risk(gaps: np.ndarray, tally: np.ndarray, level: float) -> NoiseRisk:
     """From how often each cell was drawn in each repeat."""
     counts = tally.reshape(len(tally), -1)
-    drawn, pooled = _figures_of(gaps.reshape(-1), counts), _figures_of(gaps.reshape(-1), counts.sum(axis=0)[None])
+    drawn = _figures_of(gaps.reshape(-1), counts)
     low, high = central(drawn, level, axis=1)
     return NoiseRisk(
-        *(
-            NoiseFigure(float(row.mean()), float(low[place]), float(high[place]), float(pooled[place, 0]))
-            for place, row in enumerate(drawn)
-        )
+        *(NoiseFigure(float(row.mean()), float(low[place]), float(high[place])) for place, row in enumerate(drawn))
     )
 
 
@@ -207,23 +183,3 @@ def _weighed(values: np.ndarray, times: np.ndarray) -> np.ndarray:
     """The sum of values that occur so often, infinite only where an infinite one occurs."""
     finite = np.isfinite(values)
     return np.where(times[:, ~finite].any(axis=1), np.inf, times[:, finite] @ values[finite])
-
-
-def conventions(sweeps: Sequence[Sweep], data: ProtocolData, rule: Refresh) -> Iterator[ConventionRow]:
-    """T_ES by stop and by best, with shorter and longer patience and a small min_delta, and the choice that follows.
-
-    Only for experiments with curves and a budget.
-    """
-    for place, sweep in enumerate(sweeps):
-        best = float(np.nanmin(data.losses.loss[place]))
-        settings = [(patience, 0.0) for patience in PATIENCES] + [(0.1, RELATIVE_DELTA * best)]
-        for convention in CONVENTIONS:
-            for patience, delta in settings:
-                found = horizon_of(sweep, convention, patience, delta)
-                if found is None:
-                    continue
-                gap = beta = None
-                if found[0] > rule.refreshes:
-                    beta = nearest_beta(rule(found[0]), sweep.betas)
-                    gap = float(data.losses.gaps[place, sweep.betas.index(beta)])
-                yield ConventionRow(sweep.name, convention, patience, delta, found[0], beta, gap)

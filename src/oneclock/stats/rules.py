@@ -106,7 +106,7 @@ def _risk(found: Sequence[Difference | None]) -> Risk | None:
     values = np.array([one.value for one in known])
     mean, largest, tail = map(float, figures(values))
     estimates = Estimate(mean, None, mean_interval(known)), Estimate(largest, None, None), Estimate(tail, None, None)
-    return Risk(len(found), len(known), *estimates, int(within(values)), None)
+    return Risk(len(found), len(known), *estimates, int(within(values)))
 
 
 def mean_interval(excesses: Sequence[Difference]) -> Interval | None:

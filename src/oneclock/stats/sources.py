@@ -73,10 +73,8 @@ def budget_of(sweep: Sweep) -> float | None:
     return max((run.val.steps[-1] for run in sweep.tied if run.val is not None), default=None)
 
 
-def horizon_of(
-    sweep: Sweep, convention: Convention, patience: float = 0.1, min_delta: float = 0.0
-) -> tuple[float, float] | None:
-    """(T_ES to one digit, unrounded) from the two best betas; `patience` is a share of the budget; None without curves.
+def horizon_of(sweep: Sweep, convention: Convention) -> tuple[float, float] | None:
+    """(T_ES to one digit, unrounded) from the two best betas; None without curves.
 
     >>> from oneclock.runs.table import read
     >>> table = {"experiment": "aa", "budget": [1500] * 2, "beta": [0.9] * 2, "step": [500, 1000], "val_loss": [2, 1]}
@@ -86,8 +84,7 @@ def horizon_of(
     best, budget = _two_best(sweep), budget_of(sweep)
     if best is None or budget is None:
         return None
-    steps = round(patience * budget, 6)  # 0.1 * 70 is 7.000000000000001
-    raw = mean_early_stop(best, budget, convention, steps, min_delta)
+    raw = mean_early_stop(best, budget, convention)
     return (one_digit(raw), raw) if raw > 0 else None
 
 

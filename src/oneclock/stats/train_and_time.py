@@ -103,7 +103,6 @@ def _on_training_losses(sweeps: Sequence[Sweep], data: ProtocolData, known: Sequ
     draws = len(next(iter(data.resamples.places.values())))
     return ProtocolData(
         losses=losses,
-        train_gaps=None,
         horizons=tuple(data.horizons[place] for place in known),
         sets=sets,
         resamples=resample(losses, sets, draws, data.resamples.level, seed),
