@@ -16,7 +16,7 @@ from report_studies import SCRIPT, write_run, write_study
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
 from oneclock.rule import GRID
-from oneclock.runs.best import best_of_sweep
+from oneclock.runs.best import best_of
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.stats import analyse, read
@@ -84,7 +84,7 @@ def test_data_files_keep_how_runs_ended(tmp_path: Path) -> None:
         assert [(run.key, run.loss) for run in sweep.tied] == [
             (run.key, run.loss) for run in subject.study.sweeps[0].tied
         ]
-        assert best_of_sweep(sweep).beta == 0.99
+        assert best_of(sweep.runs).beta == 0.99
 
 
 def test_data_files_keep_any_name(tmp_path: Path) -> None:

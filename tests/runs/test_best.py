@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import oneclock.lab.sweep_target  # noqa: F401 - committed studies are of experiments of the lab
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
-from oneclock.runs.best import Interval, at_best_lrs, best_beta, best_of, best_of_sweep, short_beta
+from oneclock.runs.best import Interval, at_best_lrs, best_beta, best_of, short_beta
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import Grid
@@ -107,7 +107,7 @@ def test_every_door_says_the_same_best_of_a_committed_study(path):
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
 def test_no_tied_beta_lies_outside_the_interval(path):
     for sweep in read(path).sweeps:
-        best = best_of_sweep(sweep)
+        best = best_of(sweep.runs)
         assert all(best.interval.lower <= beta <= best.interval.upper for beta in (best.beta, *best.tied_with))
 
 
@@ -231,7 +231,7 @@ def test_each_beta_is_compared_at_its_own_best_rate(tmp_path):
     (sweep,) = read(path).sweeps
     assert {run.lr for run in sweep.tied} == {0.5, 1.0, 2.0}
     assert {run.lr for run in at_best_lrs(sweep).tied} == {0.5}
-    found, alone = best_of_sweep(sweep), best_beta((b, s, loss) for (b, s), loss in losses.items())
+    found, alone = best_of(sweep.runs), best_beta((b, s, loss) for (b, s), loss in losses.items())
     assert found.beta == alone.beta
     assert (found.lr, alone.lr) == (0.5, None)
     assert found.at_edge == ("lr",)
@@ -244,7 +244,7 @@ def test_every_door_names_the_learning_rate_of_the_best_beta(tmp_path):
     path = write(tmp_path / "s", paper_like(valley), rates={5e-4: 0.2, 1e-3: 0.0, 2e-3: 0.1})
     study, analysis = Study.open(path), analyse(read(path), draws=10, repeats=2)
     found, (result,) = status(Plan.read(path))["targets"]["mine"], analysis.experiments
-    assert study.best() == best_of_sweep(read(path).sweeps[0])
+    assert study.best() == best_of(read(path).sweeps[0].runs)
     assert study.best().lr == found["best_lr"] == result.best.lr == 1e-3
     assert found["best_summary"].startswith("best beta 0.9 at lr 0.001 (95 % CI ")
     assert "0.9, lr 0.001" in study._repr_html_()
@@ -261,7 +261,7 @@ def test_the_rate_of_an_experiment_is_its_learning_rate_and_not_the_factor(tmp_p
             run.finish("finished", seconds=1.0)
     study = Study(tmp_path)
     assert (study.best().beta, study.best().lr) == (0.9, 0.003)
-    assert study.best() == best_of_sweep(read(tmp_path).sweeps[0])
+    assert study.best() == best_of(read(tmp_path).sweeps[0].runs)
 
 
 def test_one_rate_is_no_answer_about_rates():

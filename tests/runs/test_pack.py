@@ -15,7 +15,7 @@ from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.lock import Claim, Held
 from oneclock.runs.pack import pack, unpack
-from oneclock.runs.run_files import PACKED, places
+from oneclock.runs.run_files import PACKED, files_of_runs
 from oneclock.runs.sharing import join, leave
 from oneclock.runs.store import open_study
 from oneclock.runs.table import read
@@ -181,7 +181,7 @@ def test_one_that_is_worked_on_is_left_alone(study):
 
 def test_whoever_reads_meanwhile_reads_all_of_it_or_is_told(study, tmp_path):
     whole = shutil.copytree(study, tmp_path / "whole")
-    reading = places(study)
+    reading = files_of_runs(study)
     next(reading)
     pack(study)
     with pytest.raises(ValueError, match="was packed while it was read; do it again"):

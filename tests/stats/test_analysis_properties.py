@@ -14,7 +14,7 @@ from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
 from oneclock.runs.losses import error_bars, relative_gaps
 from oneclock.stats import analyse, as_json, read
 from oneclock.stats.calibration import candidates_for, choose
-from oneclock.stats.protocol import nearest, project, select_beta
+from oneclock.stats.protocol import nearest, select_beta
 from oneclock.stats.risk import cvar, figures
 from oneclock.stats.sources import horizon_of
 
@@ -57,7 +57,6 @@ def test_projection_is_the_nearest_swept_beta(grid, wanted):
     padded = np.array([*grid, math.nan])
     brute = [min(range(len(grid)), key=lambda k: (abs(grid[k] - beta), grid[k])) for beta in wanted]
     assert nearest(np.array([wanted, wanted]), padded).tolist() == [brute, brute]
-    assert project(np.array(wanted), np.tile(padded, (len(wanted), 1))).tolist() == brute
 
 
 def test_projection_agrees_with_the_rule_at_every_midpoint_and_its_neighbours():

@@ -118,10 +118,10 @@ class Adaptive(Protocol):
         if not wanted and not math.isfinite(first[path[-1]]):
             return [], f"none of {len(first)} pairs around the start ended with a finite loss"
         while not wanted:
-            found = {pair: first[pair] for pair in seen}
-            own = ranked({pair: loss for pair, loss in found.items() if pair[0] == start[0]})[:1]
-            few = [pair for pair in dict.fromkeys(ranked(found)[:FEW] + own) if math.isfinite(found[pair])]
-            turn = self._turn(losses, found, few, base)
+            seen_losses = {pair: first[pair] for pair in seen}
+            own = ranked({pair: loss for pair, loss in seen_losses.items() if pair[0] == start[0]})[:1]
+            few = [pair for pair in dict.fromkeys(ranked(seen_losses)[:FEW] + own) if math.isfinite(seen_losses[pair])]
+            turn = self._turn(losses, seen_losses, few, base)
             around = {*block(self.betas, self.learning_rates, turn.best)}
             if turn.keys or around <= seen:
                 return turn.keys, self._bracketed(turn, len(losses))
@@ -149,10 +149,10 @@ class Adaptive(Protocol):
     def _bracketed(self, turn: _Turn, runs: int) -> str:
         """Why there is nothing left to run."""
         beyond, whole = self._beyond(turn.best), len(self.betas) * len(self.learning_rates) * len(self.seeds)
-        found = "no pair beside the best is better" if beyond else "the best pair is bracketed"
+        state = "no pair beside the best is better" if beyond else "the best pair is bracketed"
         every = f"{turn.few} pairs have run with every seed"
         enough = every if turn.every_seed else "one more seed would not change it"
-        return f"{found}, and {enough}; {runs} runs where the whole grid has {whole}{beyond}"
+        return f"{state}, and {enough}; {runs} runs where the whole grid has {whole}{beyond}"
 
     def _beyond(self, pair: tuple[float, float]) -> str:
         """Words where the best pair of the climb has the smallest or the largest rate."""
@@ -248,16 +248,16 @@ class Climb(NamedTuple):
     seen: set[Pair]
 
 
-def climb(betas: Sequence[float], rates: Sequence[float], start: Pair, found: Mapping[Pair, float]) -> Climb:
+def climb(betas: Sequence[float], rates: Sequence[float], start: Pair, losses: Mapping[Pair, float]) -> Climb:
     """How far the climb has come, by the losses of the first seed.
 
     The path moves only when all that it asked for has run, so that it is the same in whatever order runs end.
 
     >>> bowl = lambda pair: (pair[0] - 0.9) ** 2 + (pair[1] - 2) ** 2
-    >>> found, wanted = {}, [(0.5, 1)]
+    >>> losses, wanted = {}, [(0.5, 1)]
     >>> while wanted:
-    ...     wanted, path, _ = climb([0.5, 0.9, 0.99], [1, 2, 4], (0.5, 1), found)
-    ...     found |= {pair: bowl(pair) for pair in wanted}
+    ...     wanted, path, _ = climb([0.5, 0.9, 0.99], [1, 2, 4], (0.5, 1), losses)
+    ...     losses |= {pair: bowl(pair) for pair in wanted}
     >>> path
     [(0.5, 1), (0.5, 2), (0.9, 2)]
     """
@@ -265,24 +265,24 @@ def climb(betas: Sequence[float], rates: Sequence[float], start: Pair, found: Ma
     while True:
         for around in (_cross, block):
             seen |= {*around(betas, rates, path[-1])}
-            missing = sorted((pair for pair in seen if pair not in found), key=lambda pair: (pair != start, pair))
+            missing = sorted((pair for pair in seen if pair not in losses), key=lambda pair: (pair != start, pair))
             if missing:
                 return Climb(missing, path, seen)
-            best = min(seen, key=lambda pair: (_rank(found[pair]), pair))
-            if _rank(found[best]) < _rank(found[path[-1]]):
+            best = min(seen, key=lambda pair: (_rank(losses[pair]), pair))
+            if _rank(losses[best]) < _rank(losses[path[-1]]):
                 path.append(best)
                 break
         else:
             return Climb([], path, seen)
 
 
-def bracketing(rates: Sequence[float], start: float, found: Mapping[float, float]) -> tuple[list[float], float]:
+def bracketing(rates: Sequence[float], start: float, losses: Mapping[float, float]) -> tuple[list[float], float]:
     """(the rates to run next, the best so far) for a pair of betas that is not swept: the same climb over one axis.
 
     >>> bracketing([0.25, 0.5, 1, 2, 4], 1, {0.5: 3.0, 1: 2.0, 2: 1.0})
     ([4], 2)
     """
-    wanted, path, _ = climb((0.0,), rates, (0.0, start), {(0.0, rate): loss for rate, loss in found.items()})
+    wanted, path, _ = climb((0.0,), rates, (0.0, start), {(0.0, rate): loss for rate, loss in losses.items()})
     return [rate for _, rate in wanted], path[-1][1]
 
 

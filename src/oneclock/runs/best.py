@@ -121,18 +121,7 @@ def cell_run(run: RunRecord) -> CellRun:
 
 def cell_runs(sweep: Sweep) -> list[CellRun]:
     """Every run of a sweep, tied and untied, with and without a result."""
-    return [cell_run(run) for run in (*sweep.tied, *sweep.untied, *sweep.without_result)]
-
-
-def best_of_sweep(sweep: Sweep) -> Best:
-    """The best tied beta of one experiment.
-
-    >>> from oneclock.runs.table import read
-    >>> table = {"experiment": "aaa", "budget": [9] * 3, "beta": [0.5, 0.9, 0.99], "min_val_loss": [3, 1, 2]}
-    >>> best_of_sweep(read(table).sweeps[0]).beta
-    0.9
-    """
-    return with_missing(judge(PairedSweep(cell_runs(sweep))), sweep.without_result)
+    return [cell_run(run) for run in sweep.runs]
 
 
 def best_of(runs: Iterable[RunRecord]) -> Best:
@@ -303,8 +292,8 @@ def _ties(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
 def _baselines(sweep: PairedSweep, lrs: dict[Beta, float | None], best: Cell) -> tuple[Baseline, ...]:
     """The untied pairs with a finite loss, compared with the best tied beta; CIs hold for all of them together."""
     pairs = [(beta, rate) for beta, rate in lrs.items() if isinstance(beta, tuple) and (beta, rate) in sweep.cells]
-    found = sweep.compare([({pair: 1.0}, {best: 1.0}) for pair in pairs])
-    return tuple(Baseline(beta, rate, one) for (beta, rate), one in zip(pairs, found, strict=True))
+    differences = sweep.compare([({pair: 1.0}, {best: 1.0}) for pair in pairs])
+    return tuple(Baseline(beta, rate, one) for (beta, rate), one in zip(pairs, differences, strict=True))
 
 
 def next_step(best: Best) -> str:

@@ -21,7 +21,7 @@ def environment(packages: tuple[str, ...] = PACKAGES, folder: Path | None = None
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "versions": {name: found for name in packages if (found := _version(name)) is not None},
+        "versions": {name: version for name in packages if (version := _version(name)) is not None},
         "commit": commit_of(folder),
     }
 

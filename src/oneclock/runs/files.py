@@ -1,8 +1,8 @@
 """Plain JSON files that prove themselves whole: written aside and moved, and sealed with a checksum of what they say.
 
-A file ends with `seal`, the hash of all its text before that; one that was cut, emptied or changed is told apart from
-one that oneclock wrote. Files of schema 2 have the hash of all other fields, which takes longer to compare; those of
-schema 1 have none and are read as they are.
+A file ends with `seal`, the hash of all its text before that. So a file that was cut, emptied or changed is noticed.
+Files of schema 2 have the hash of all other fields, which takes longer to compare; those of schema 1 have none and are
+read as they are.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ def unsealed(data: bytes, place: object) -> dict[str, Any]:
 def sealed(value: Mapping[str, Any], indent: int | None = None) -> str:
     """The object as JSON text under this schema, with its seal; `unsealed` reads it."""
     text = json.dumps({"schema": SCHEMA, **value, "seal": ""}, indent=indent, allow_nan=False)
-    told, _, end = text.rpartition('""')
-    return f'{told}"{_seal(told.encode())}"{end}'
+    before, _, end = text.rpartition('""')
+    return f'{before}"{_seal(before.encode())}"{end}'
 
 
 def _ends_with(data: bytes, seal: object) -> bool:
     """Whether this is the seal of all that stands before it, and nothing but the object's end behind it."""
-    told, found, end = data.rpartition(f'"{seal}"'.encode())
-    return bool(found) and _seal(told) == seal and end.split() == [b"}"]
+    before, mark, end = data.rpartition(f'"{seal}"'.encode())
+    return bool(mark) and _seal(before) == seal and end.split() == [b"}"]
 
 
-def _seal(told: bytes) -> str:
-    return hashlib.sha256(told).hexdigest()[:16]
+def _seal(before: bytes) -> str:
+    return hashlib.sha256(before).hexdigest()[:16]
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ from oneclock.runs.files import Damaged, sweep_asides, unsealed, write_aside, wr
 from oneclock.runs.key import RunKey, differences
 from oneclock.runs.lock import check_held
 from oneclock.runs.record import ENDS, End, RunRecord
-from oneclock.runs.run_files import Files, Folder, places
+from oneclock.runs.run_files import Files, Folder, files_of_runs
 
 _RESULT = ("status", "best_loss", "best_step", "steps", "seconds", "reason")
 """What result.json says of a run, besides the proof of its curve."""
@@ -48,14 +48,14 @@ class RunFolder:
     def __init__(
         self, path: str | Path, key: RunKey, environment: Mapping[str, Any], files: Files | None = None
     ) -> None:
-        self._place, self.key, self.environment = path, key, environment
+        self._location, self.key, self.environment = path, key, environment
         self._files = files or Folder(path)
         self._process = os.getpid()
 
     @cached_property
     def path(self) -> Path:
         """Its folder, as a `Path` made on demand: that takes time when there are ten thousand runs."""
-        return Path(self._place)
+        return Path(self._location)
 
     @classmethod
     def start(cls, path: Path, key: RunKey, environment: Mapping[str, Any] | None = None) -> RunFolder:
@@ -165,14 +165,14 @@ class RunFolder:
         data = self._files.read("result.json")
         if data is None:
             return None
-        values = unsealed(data, f"{self._place}/result.json")
+        values = unsealed(data, f"{self._location}/result.json")
         if absent := [name for name in _RESULT if name not in values]:
-            raise ValueError(f"{self._place}/result.json lacks {absent[0]!r}; it was not written by oneclock")
+            raise ValueError(f"{self._location}/result.json lacks {absent[0]!r}; it was not written by oneclock")
         if values["status"] not in ENDS:
-            raise Damaged(f"{self._place}/result.json is damaged: {values['status']!r} is no way to end")
+            raise Damaged(f"{self._location}/result.json is damaged: {values['status']!r} is no way to end")
         proof = values.get("curve")
         if proof is not None and proof["bytes"] != (self._files.length("curve.jsonl") or 0):
-            raise Damaged(f"{self._place}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
+            raise Damaged(f"{self._location}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
         return values
 
     def points(self) -> list[Point]:
@@ -183,7 +183,7 @@ class RunFolder:
         """How it ended and what it measured, checked against each other: `Damaged` where they do not agree."""
         values = self._result()  # before the curve: once a run has ended, its curve does not change
         data = self._bytes()
-        known = Evaluations.read(data, self._place)
+        known = Evaluations.read(data, self._location)
         if values is None:
             return None, known
         proof = values.get("curve")
@@ -207,7 +207,7 @@ class RunFolder:
 
 def runs_of(study: Path) -> Iterator[RunFolder]:
     """Every run of a study, finished or not, in a fixed order; its folder need not be there where it is packed."""
-    for folder, files in places(study):
+    for folder, files in files_of_runs(study):
         if files.length("run.json") is not None:
             yield RunFolder.read(f"{study}/runs/{folder}", files)
 

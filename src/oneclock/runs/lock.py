@@ -50,7 +50,7 @@ class Held(ValueError):
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, told apart from every other on every host: `born` is when it started."""
+    """A process, unique over all hosts and restarts: `born` is when it started."""
 
     host: str
     pid: int
@@ -233,8 +233,8 @@ def _born(pid: int) -> str | None:
         except (FileNotFoundError, ProcessLookupError):
             return None
         return None if fields[0] in "ZX" else fields[19]
-    told = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    state, _, born = told.stdout.strip().partition(" ")
+    listing = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, born = listing.stdout.strip().partition(" ")
     return None if not born or state.startswith("Z") else born.strip()
 
 

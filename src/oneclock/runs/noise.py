@@ -108,17 +108,17 @@ def noise_groups(sums: CellSums, cells: Sequence[Cell]) -> tuple[np.ndarray, lis
 def _different(sums: CellSums, units: Mapping[object, np.ndarray], pool: np.ndarray) -> list[object]:
     """The units that spread significantly differently from the rest of the pool, found one after the other."""
     tied = sum(not _is_pair(unit) for unit in units)
-    found: list[object] = []
-    while len(found) < len(units) - 1:
-        left = {unit: own for unit, own in units.items() if unit not in found}
+    outside: list[object] = []
+    while len(outside) < len(units) - 1:
+        left = {unit: own for unit, own in units.items() if unit not in outside}
         score, _, worst = min(
             (_score(sums, pool, own, _is_pair(unit), tied), str(unit), unit) for unit, own in left.items()
         )
         if score >= 1:
             break
-        found.append(worst)
+        outside.append(worst)
         pool = pool & ~units[worst]
-    return found
+    return outside
 
 
 def _is_pair(unit: object) -> bool:

@@ -59,9 +59,9 @@ def pack(study: str | Path) -> Path:
     with take_alone(path):
         _refuse_without(path, "runs")  # others may have packed it until now
         _refuse_kept_files(path)
-        found = {folder: _record_files(path / "runs" / folder, folder) for folder in folders(path)}
-        text = "".join(f"{sealed({'run': folder, 'files': files})}\n" for folder, files in sorted(found.items()))
-        write_aside(path / PACKED, f"{sealed({'runs': len(found)})}\n{text}")
+        files_by_run = {folder: _record_files(path / "runs" / folder, folder) for folder in folders(path)}
+        text = "".join(f"{sealed({'run': folder, 'files': files})}\n" for folder, files in sorted(files_by_run.items()))
+        write_aside(path / PACKED, f"{sealed({'runs': len(files_by_run)})}\n{text}")
         _keep_own_files(path)
         _remove(path / "runs")
     return path / PACKED
@@ -139,7 +139,7 @@ def _record_files(place: Path, folder: str) -> Mapping[str, str]:
         if not known and not _is_empty(place / other):
             raise ValueError(f"{place / other} is no part of a record; move it away before you pack the study")
     data = {name: Folder(place).read(name, LARGEST_CURVE) for name in sorted(names) if is_record_file(name)}
-    return {name: found.decode("utf-8", "surrogateescape") for name, found in data.items() if found is not None}
+    return {name: content.decode("utf-8", "surrogateescape") for name, content in data.items() if content is not None}
 
 
 def _keep_own_files(path: Path) -> None:

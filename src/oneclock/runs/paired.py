@@ -86,8 +86,8 @@ class PairedSweep:
         self.is_log = all(loss > 0 for _, _, loss in kept)
         values = np.array([loss for _, _, loss in kept], dtype=float)
         self._y = np.log(values) if self.is_log else values
-        self._place = {cell: place for place, cell in enumerate(self.cells)}
-        self._cell = np.array([self._place[cell] for cell, _, _ in kept], dtype=int)
+        self._index = {cell: place for place, cell in enumerate(self.cells)}
+        self._cell = np.array([self._index[cell] for cell, _, _ in kept], dtype=int)
         self._seed = np.searchsorted(self.seeds, [seed for _, seed, _ in kept])
         self.seed_count = np.bincount(self._cell, minlength=len(self.cells))
         self._fit()
@@ -99,7 +99,7 @@ class PairedSweep:
         self.weights = self._weights(pool, sums)
         self._levels = self.weights @ self._y
         self.losses: dict[Cell, float] = {
-            cell: self._loss(float(self._levels[place])) for cell, place in self._place.items()
+            cell: self._loss(float(self._levels[place])) for cell, place in self._index.items()
         }
         self.losses |= {cell: math.inf for cell in self.diverged}
 
@@ -137,11 +137,11 @@ class PairedSweep:
 
     def row(self, mixture: Mapping[Cell, float]) -> np.ndarray:
         """The weight of every run in a mixture of levels: `{cell: 1.0}` is a cell's own level."""
-        return sum((share * self.weights[self._place[cell]] for cell, share in mixture.items()), np.zeros(len(self._y)))
+        return sum((share * self.weights[self._index[cell]] for cell, share in mixture.items()), np.zeros(len(self._y)))
 
     def seeds_at(self, cell: Cell) -> int:
         """How many runs of a cell have a finite loss."""
-        return int(self.seed_count[self._place[cell]]) if cell in self._place else 0
+        return int(self.seed_count[self._index[cell]]) if cell in self._index else 0
 
     def standard_error(self, one: Cell, two: Cell) -> float:
         """Of the difference of two levels; 0 where the noise is not known."""
@@ -209,7 +209,7 @@ class PairedSweep:
         spread = np.array([one.spread for one in self.noise])[np.array(self._groups)[self._cell]]
         noise = normal * spread
         if chosen_from:
-            largest = self._any_lowest(noise, scales, [self._place[cell] for cell in chosen_from])
+            largest = self._any_lowest(noise, scales, [self._index[cell] for cell in chosen_from])
         else:
             error = np.sqrt(np.tensordot(scales, parts, axes=(0, 0)))
             largest = (np.abs(noise @ rows.T) / error).max(axis=1)

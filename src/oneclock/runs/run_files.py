@@ -76,7 +76,7 @@ class Line:
         return len(self.files[name]) if name in self.files else None
 
 
-def places(study: Path) -> Iterator[tuple[str, Files]]:
+def files_of_runs(study: Path) -> Iterator[tuple[str, Files]]:
     """Every run that was started, as EXPERIMENT/RUN with its files, in a fixed order."""
     if is_packed(study):
         try:

@@ -19,7 +19,7 @@ _GLANCE = 2.0
 
 def workers(study: Path) -> list[Owner]:
     """The live workers of a study."""
-    return [owner for folder in _places(study) if (owner := holder(folder)) is not None]
+    return [owner for folder in _worker_folders(study) if (owner := holder(folder)) is not None]
 
 
 def take_alone(study: Path) -> Claim:
@@ -33,7 +33,7 @@ def take_alone(study: Path) -> Claim:
 
 def join(study: Path) -> Claim:
     """A worker's claim, beside those of the others, or `Held` where a sweep is at work; those of dead workers go."""
-    for folder in _places(study):
+    for folder in _worker_folders(study):
         if is_left(folder):
             shutil.rmtree(folder, ignore_errors=True)
     claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
@@ -58,5 +58,5 @@ def _sweep_at_work(study: Path) -> Owner | None:
     return owner
 
 
-def _places(study: Path) -> list[Path]:
+def _worker_folders(study: Path) -> list[Path]:
     return sorted((Path(study) / WORKERS).glob("*"))

@@ -25,7 +25,7 @@ from oneclock.runs.lock import holder
 from oneclock.runs.pack import write_folders
 from oneclock.runs.planned import missing_runs, waiting_runs
 from oneclock.runs.record import ROW, RunRecord, Status, with_learning_rate
-from oneclock.runs.run_files import PACKED, Files, is_packed, places
+from oneclock.runs.run_files import PACKED, Files, files_of_runs, is_packed
 
 if TYPE_CHECKING:
     import pandas
@@ -81,14 +81,14 @@ class Study:
 
     def folders(self) -> list[str]:
         """The folders of all runs that were started, EXPERIMENT/RUN below `runs`, in a fixed order."""
-        return [folder for folder, _ in places(self.path)]
+        return [folder for folder, _ in files_of_runs(self.path)]
 
     def key(self, folder: str) -> RunKey:
         """The key of the run in a folder."""
         if folder in self._ended:
             return self._ended[folder].key
         if folder not in self._keys:
-            files = dict(places(self.path))[folder] if is_packed(self.path) else None
+            files = dict(files_of_runs(self.path))[folder] if is_packed(self.path) else None
             self._keys[folder] = RunFolder.read(self._runs / folder, files).key
         return self._keys[folder]
 
@@ -96,7 +96,7 @@ class Study:
     def ended(self) -> Mapping[str, RunRecord]:
         """The runs that have ended, by folder; read once, then kept up to date by `remember`."""
         if not self._looked:
-            for folder, files in places(self.path):
+            for folder, files in files_of_runs(self.path):
                 if folder not in self._ended and (record := self._record(folder, files)) is not None:
                     self.remember(folder, record)
             self._looked = True

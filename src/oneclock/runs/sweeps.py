@@ -31,6 +31,11 @@ class Sweep:
     without_result: tuple[RunRecord, ...] = ()
 
     @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """Every run, tied and untied, with and without a result."""
+        return (*self.tied, *self.untied, *self.without_result)
+
+    @property
     def betas(self) -> tuple[float, ...]:
         """The tied betas that were swept, ascending."""
         return tuple(sorted({run.tied_beta for run in self.tied}))

@@ -34,7 +34,7 @@ from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.planned import in_words, missing_runs, waiting_runs
 from oneclock.runs.record import ENDS, RunRecord, with_learning_rate
-from oneclock.runs.run_files import places
+from oneclock.runs.run_files import files_of_runs
 from oneclock.runs.seed_cells import LOSSES, one_row_per_seed
 from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps, missing_from
 
@@ -120,8 +120,8 @@ def _parquet(path: Path) -> pd.DataFrame:
     except ImportError:
         raise ImportError("a Parquet file needs pyarrow: pip install 'oneclock[logs]'") from None
     try:
-        told = parquet.read_metadata(path)
-        refuse_vast(path, told.num_rows, told.num_columns)
+        metadata = parquet.read_metadata(path)
+        refuse_vast(path, metadata.num_rows, metadata.num_columns)
         return parquet.read_table(path).to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, ValueError, TypeError, KeyError, OSError, NotImplementedError) as error:
         why = printable(" ".join(str(error).split()))
@@ -163,7 +163,7 @@ def _sweeps_of_records(path: Path) -> Sweeps:
     without: dict[str, list[RunRecord]] = {}
     environments: Counter[str] = Counter()
     ended: list[RunRecord] = []
-    for folder, files in places(path):
+    for folder, files in files_of_runs(path):
         if files.length("run.json") is None:
             missing += [f"{folder}: its run.json is missing, so that it cannot be read; left out"]
             continue

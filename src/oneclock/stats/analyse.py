@@ -18,10 +18,18 @@ from oneclock.stats import calibration as calibrating
 from oneclock.stats import robustness as stress
 from oneclock.stats import verdict
 from oneclock.stats.calibration import Calibration
-from oneclock.stats.experiments import FittedSweep, baseline_points, fitted, named_rules, rule_costs, sweep_points
+from oneclock.stats.experiments import (
+    FittedSweep,
+    baseline_points,
+    beta_of,
+    fitted,
+    named_rules,
+    rule_costs,
+    sweep_points,
+)
 from oneclock.stats.exponents import Series, series_name, series_of, surface_of
 from oneclock.stats.intervals import DRAWS, noise_floors
-from oneclock.stats.protocol import ProtocolData, best_fixed, protocol_data, rule_betas, swept
+from oneclock.stats.protocol import ProtocolData, best_fixed, protocol_data, swept
 from oneclock.stats.quadratic import Profiles, profiles_of
 from oneclock.stats.results import ExperimentResult
 from oneclock.stats.risk import RuleRow
@@ -167,10 +175,9 @@ def _experiments(
 ) -> tuple[ExperimentResult, ...]:
     """Every experiment's result, in the order of the sweeps."""
     floors, _ = noise_floors(data.losses, data.resamples)
-    betas = rule_betas(rule, data.horizons)
     stable = {row.experiment: row for row in stability}
     results = []
-    for place, (one, found, horizon) in enumerate(zip(sweeps, profiles, horizons, strict=True)):
+    for place, (one, profile, horizon) in enumerate(zip(sweeps, profiles, horizons, strict=True)):
         sweep, losses = one.sweep, losses_of([one.sweep])
         points = sweep_points(one, losses)
         oracle, chosen = points[int(losses.oracle[0])], stable.get(sweep.name)
@@ -188,9 +195,9 @@ def _experiments(
                 points=points,
                 baselines=tuple(baseline_points(one)),
                 rules=rule_costs(one, named_rules(rule, given)),
-                surface=surface_of(one.whole, found),
+                surface=surface_of(one.whole, profile),
                 oracle_beta=oracle.beta,
-                rule_beta=float(betas[place]) if chosen else None,
+                rule_beta=beta_of(rule, horizon.used),
                 selected_beta=chosen.beta if chosen else None,
                 selected_gap=next((point.gap for point in points if chosen and point.beta == chosen.beta), None),
                 stable_from=chosen.lower if chosen else None,
@@ -243,7 +250,7 @@ def _outcomes(
 
 
 def _protocol_rows(data: ProtocolData, rule: Refresh, calibration: Calibration, given: Sequence[Rule]) -> list[RuleRow]:
-    """The same rules by the paper's protocol: what train robustness and times to target are told of."""
+    """The same rules by the paper's protocol: for train robustness and times to target."""
     rows = [
         data.row(rule),
         data.row(RECOMMENDED, name="recommended"),

@@ -116,7 +116,7 @@ def choose(gaps: np.ndarray, figure: str = "max") -> tuple[int | None, tuple[int
 def calibrate(
     data: ProtocolData, sweeps: Sequence[FittedSweep], names: Sequence[str], candidates: Sequence[float] | None = None
 ) -> Calibration:
-    """Sweep R0 and the power family, leave each experiment out once, and say what the data can tell apart.
+    """Sweep R0 and the power family, leave each experiment out once, and compare the choice with its rivals.
 
     Without development experiments all of them calibrate, and nothing is held out.
     """

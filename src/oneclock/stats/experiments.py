@@ -74,8 +74,8 @@ class FittedSweep:
         cells, reference = self.cells, self.reference
         others = {beta: cell for beta, cell in cells.items() if cell != reference}
         pairs = [({cell: 1.0}, {reference: 1.0}) for cell in others.values()]
-        found = dict(zip(others, self.fit.compare(pairs, list(cells.values())), strict=True))
-        return found | {beta: Difference(0.0, None) for beta, cell in cells.items() if cell == reference}
+        differences = dict(zip(others, self.fit.compare(pairs, list(cells.values())), strict=True))
+        return differences | {beta: Difference(0.0, None) for beta, cell in cells.items() if cell == reference}
 
     def excess_at(self, shares: Mapping[float, float]) -> Difference:
         """A beta between swept ones against the best: between their differences and the ends of their CIs.
@@ -146,8 +146,8 @@ def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterat
     against = mixture or {one.reference: 1.0}
     pairs = [pair for pair in lrs if isinstance(pair, tuple)]
     known = [pair for pair in pairs if (pair, lrs[pair]) in one.fit.cells]
-    found = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in known])
-    differences = dict(zip(known, found, strict=True))
+    compared = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in known])
+    differences = dict(zip(known, compared, strict=True))
     for pair in sorted(pairs):
         runs = [run for run in one.sweep.untied if run.beta == pair]
         difference = differences.get(pair, Difference(math.inf, None))

@@ -90,7 +90,7 @@ class Surface:
     lr_inside: bool
 
 
-def surface_of(sweep: Sweep, found: Profiles | None) -> Surface | None:
+def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
     """The loss over beta and learning rate with its fitted best pair (`profiles_of` the sweep).
 
     None where fewer than two learning rates were swept.
@@ -105,7 +105,7 @@ def surface_of(sweep: Sweep, found: Profiles | None) -> Surface | None:
         if rate is not None and not isinstance(beta, tuple)
     )
     best = min(cells, key=lambda cell: (cell.loss, cell.beta, cell.lr))
-    u, w = found or (None, None)
+    u, w = profiles or (None, None)
     if u is None or w is None:
         return Surface(cells, (best.beta, best.lr), None, None, None, None, False, False)
     return Surface(
@@ -129,10 +129,10 @@ def series_name(sweep: Sweep) -> str | None:
 def series_of(sweeps: Sequence[Sweep], profiles: Sequence[Profiles | None]) -> tuple[Series, ...]:
     """The series among the sweeps: at least three named after one thing and their budget, as `vit-250`, `vit-1000`."""
     members: dict[str, list[tuple[float, Profile, Profile | None]]] = {}
-    for sweep, found in zip(sweeps, profiles, strict=True):
+    for sweep, own in zip(sweeps, profiles, strict=True):
         name, budget = series_name(sweep), budget_of(sweep)
-        if name is not None and budget is not None and found is not None:
-            members.setdefault(name, []).append((budget, *found))
+        if name is not None and budget is not None and own is not None:
+            members.setdefault(name, []).append((budget, *own))
     return tuple(
         _series(name, sorted(group, key=lambda one: one[0])) for name, group in members.items() if len(group) >= 3
     )

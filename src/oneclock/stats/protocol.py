@@ -6,7 +6,6 @@ grid, paired by seed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,6 +16,7 @@ from oneclock.rule import Fixed, Rule
 from oneclock.runs.losses import Losses, losses_of
 from oneclock.runs.paired import Interval
 from oneclock.runs.sweeps import Sweep
+from oneclock.stats.experiments import beta_of
 from oneclock.stats.intervals import DRAWS, Resamples, basic_interval, joined, resample
 from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, take_selected, within
 from oneclock.stats.sources import Horizons
@@ -152,23 +152,14 @@ def protocol_data(
     )
 
 
-def project(betas: np.ndarray, grids: np.ndarray) -> np.ndarray:
-    """For n betas, the index of the nearest value of each experiment's n x m grid; a tie goes to the smaller.
-
-    Plain distance, as `rule.nearest_beta`. Grids ascend and are padded with NaN.
-
-    >>> project(np.array([0.95, 0.5]), np.array([[0.0, 0.9, 0.99, np.nan], [0.0, 0.9, 0.99, 0.999]]))
-    array([2, 1])
-    """
-    return np.argmin(np.abs(np.where(np.isnan(grids), np.inf, grids) - betas[:, None]), axis=1)
-
-
 _APART = 1e-12
 """Between betas that are farther apart, no rounding hides which is nearer."""
 
 
 def nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """For very many values, what `project` is for one: the index of the nearest value of one experiment's grid.
+    """The index of the nearest value of one experiment's grid, for many values; a tie goes to the smaller.
+
+    Plain distance, as `rule.nearest_beta`. The grid ascends and is padded with NaN.
 
     >>> nearest(np.array([[0.95, 0.5]]), np.array([0.0, 0.9, 0.99, np.nan]))
     array([[2, 1]])
@@ -184,17 +175,6 @@ def nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
             return index
 
 
-def rule_betas(rule: Rule, horizons: Sequence[float]) -> np.ndarray:
-    """The rule's beta for each horizon, before projection; NaN where it has none.
-
-    >>> from oneclock.rule import Refresh
-    >>> rule_betas(Refresh(), [20_000, 500])
-    array([0.95,  nan])
-    """
-    known = {horizon: _beta_or_nan(rule, horizon) for horizon in set(horizons)}
-    return np.array([known[horizon] for horizon in horizons])
-
-
 def select_beta(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.ndarray:
     """The index of the swept beta that the rule picks in each experiment, -1 where the rule has no beta.
 
@@ -205,15 +185,9 @@ def select_beta(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.
     >>> select_beta(Fixed(0.95), [20_000] * 2, grids), select_beta(Refresh(), [20_000] * 2, grids)
     (array([-1,  1]), array([2, 1]))
     """
-    betas = rule_betas(rule, horizons)
-    if isinstance(rule, Fixed):
-        same = grids == betas[:, None]
-        return np.where(same.any(axis=1), same.argmax(axis=1), -1)
-    return np.where(np.isnan(betas), -1, project(np.nan_to_num(betas), grids))
-
-
-def _beta_or_nan(rule: Rule, horizon: float) -> float:
-    try:
-        return rule(horizon)
-    except ValueError:
-        return math.nan
+    picks = np.full(len(grids), -1)
+    for row, (horizon, grid) in enumerate(zip(horizons, grids, strict=True)):
+        beta = beta_of(rule, horizon)
+        if beta is not None and (not isinstance(rule, Fixed) or beta in grid):
+            picks[row] = nearest(np.array([beta]), grid)[0]
+    return picks

@@ -91,7 +91,7 @@ def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
     variance, freedom = _noise(runs, square, freedom)
     spread = np.linalg.inv(design.T @ design)[: len(bend), : len(bend)] * variance
     step = COARSE if has_lrs else FINE
-    places = [_places(axis, top, step) for axis, top in ((u, 0.0), (w, math.inf))[: 2 if has_lrs else 1]]
+    places = [_search_grid(axis, top, step) for axis, top in ((u, 0.0), (w, math.inf))[: 2 if has_lrs else 1]]
     if has_lrs:
         height = _deviance_of_pairs(solved[:5], spread, places[0] - middle[0], places[1] - middle[1])
         heights = [height.min(axis=1), height.min(axis=0)]
@@ -140,7 +140,7 @@ def _around(values: Sequence[Any], middle: Any, reach: int) -> set[Any]:
     return set(values[first : first + 2 * reach + 1])
 
 
-def _places(axis: np.ndarray, top: float, step: float) -> np.ndarray:
+def _search_grid(axis: np.ndarray, top: float, step: float) -> np.ndarray:
     """Where a lowest point is looked for: over the axis and beyond its ends, up to `top`."""
     return np.arange(axis.min() - BEYOND, min(axis.max() + BEYOND, top) + step / 2, step)
 

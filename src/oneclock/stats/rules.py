@@ -89,24 +89,24 @@ def outcome_of(
 
 def rule_row(one: Outcome, sweeps: Sequence[FittedSweep], sets: Mapping[str, np.ndarray]) -> RuleRow:
     """The rule's excess loss in every sweep, and its mean, largest and CVaR by split."""
-    found = [
+    excesses = [
         None if (shares := sweep.shares(beta)) is None else sweep.excess_at(shares)
         for sweep, beta in zip(sweeps, one.betas, strict=True)
     ]
-    risks = {split: _risk([found[place] for place in members]) for split, members in sets.items()}
-    values = tuple(None if cost is None else cost.value for cost in found)
+    risks = {split: _risk([excesses[place] for place in members]) for split, members in sets.items()}
+    values = tuple(None if cost is None else cost.value for cost in excesses)
     return RuleRow(one.name, one.horizon, one.chosen_by, one.betas, values, **risks)  # type: ignore[arg-type]
 
 
-def _risk(found: Sequence[Difference | None]) -> Risk | None:
+def _risk(excesses: Sequence[Difference | None]) -> Risk | None:
     """Mean, largest and CVaR over the sweeps that the rule has a measured beta for."""
-    known = [one for one in found if one is not None]
-    if not known:
+    measured = [one for one in excesses if one is not None]
+    if not measured:
         return None
-    values = np.array([one.value for one in known])
+    values = np.array([one.value for one in measured])
     mean, largest, tail = map(float, figures(values))
-    estimates = Estimate(mean, None, mean_interval(known)), Estimate(largest, None, None), Estimate(tail, None, None)
-    return Risk(len(found), len(known), *estimates, int(within(values)))
+    estimates = Estimate(mean, None, mean_interval(measured)), Estimate(largest, None, None), Estimate(tail, None, None)
+    return Risk(len(excesses), len(measured), *estimates, int(within(values)))
 
 
 def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
@@ -143,8 +143,8 @@ def compare_pairs(
 ) -> tuple[RuleComparison, ...]:
     """The same for given pairs."""
     level = 1 - (1 - LEVEL) / max(len(pairs), 1)
-    found = (_compare(first, second, sweeps, members, split, level) for first, second in pairs)
-    return tuple(one for one in found if one is not None)
+    comparisons = (_compare(first, second, sweeps, members, split, level) for first, second in pairs)
+    return tuple(one for one in comparisons if one is not None)
 
 
 def _compare(
@@ -154,23 +154,23 @@ def _compare(
     if not both:
         return None
     differ = [place for place in both if first.mixtures[place] != second.mixtures[place]]
-    found = [
+    estimates = [
         sweeps[place].fit.estimate(first.mixtures[place], second.mixtures[place])  # type: ignore[arg-type]
         for place in differ
     ]
-    known = [one for one in found if one[2] > 0]
-    spreads = [sweeps[place].fit.noise[0].spread for place, one in zip(differ, found, strict=True) if one[2] > 0]
-    values, errors, freedoms = ([one[place] for one in known] for place in range(3))
+    with_noise = [one for one in estimates if one[2] > 0]
+    spreads = [sweeps[place].fit.noise[0].spread for place, one in zip(differ, estimates, strict=True) if one[2] > 0]
+    values, errors, freedoms = ([one[place] for one in with_noise] for place in range(3))
     mean, interval = random_effects(values, errors, spreads, freedoms, level)
-    if not known and found:
-        mean = math.fsum(one[0] for one in found) / len(found)
-    clear = [value for value, error, freedom in known if abs(value) > t_reach(LEVEL, freedom) * error]
+    if not with_noise and estimates:
+        mean = math.fsum(one[0] for one in estimates) / len(estimates)
+    clear = [value for value, error, freedom in with_noise if abs(value) > t_reach(LEVEL, freedom) * error]
     return RuleComparison(
         first=first.name,
         second=second.name,
         split=split,
         experiments=len(both),
-        differing=len(known),
+        differing=len(with_noise),
         difference=math.expm1(mean),
         interval=None if interval is None else Interval(math.expm1(interval.lower), math.expm1(interval.upper), LEVEL),
         better=sum(value < 0 for value in clear),

@@ -35,8 +35,8 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Swe
     names = [new.name for old, new in zip(study.sweeps, filled, strict=True) if new is not old]
     if not names:
         return study
-    told = f"T_ES and budget are the paper's, for the table has neither: {'; '.join(names)}"
-    return Sweeps(filled, (*study.missing, told))
+    sentence = f"T_ES and budget are the paper's, for the table has neither: {'; '.join(names)}"
+    return Sweeps(filled, (*study.missing, sentence))
 
 
 def _with_the_papers(sweep: Sweep) -> Sweep:

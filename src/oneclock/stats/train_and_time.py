@@ -137,8 +137,8 @@ def _times(experiments: Sequence[ExperimentResult], data: ProtocolData, rows: Se
 
 
 def _time_row(experiments: Sequence[ExperimentResult], data: ProtocolData, row: RuleRow) -> TimeRow:
-    found = [_ratio(result, beta) for result, beta in zip(experiments, row.betas, strict=True)]
-    ratios, reached = tuple(ratio for ratio, _ in found), tuple(there for _, there in found)
+    times = [_ratio(result, beta) for result, beta in zip(experiments, row.betas, strict=True)]
+    ratios, reached = tuple(ratio for ratio, _ in times), tuple(there for _, there in times)
     risks = {split: _time_risk(ratios, reached, data, split) for split in data.sets}
     return TimeRow(row.name, ratios, reached, **risks)
 
