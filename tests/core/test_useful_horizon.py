@@ -70,6 +70,17 @@ def test_a_warm_restart_that_ends_lower_is_useful_to_the_end():
     assert not found(losses).turned
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_warm_restart_under_way_is_not_yet_a_turn(noise):
+    """The loss jumps at 2,000 of 4,000 steps and comes down again. The plan stands until it has had its chance."""
+    draw = random.Random(3)
+    losses = [1 + 3 * (at % 20 + 1) ** -0.5 + draw.gauss(0, noise) for at in range(40)]
+    for count in range(22, 38):
+        answer = found(losses[:count], plan=4000)
+        assert (answer.turned, answer.steps, answer.high, answer.seen) == (False, 4000, 4000, 100 * count)
+        assert answer.stays >= 0.5
+
+
 def test_a_rise_that_recovers_is_no_turn():
     hump = [1 + (at + 1) ** -0.5 + 0.3 * math.exp(-(((at - 20) / 4) ** 2)) for at in range(40)]
     assert not found(hump).turned

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from oneclock.horizon.curve import Curve
 from oneclock.horizon.turns import outside, turns
+from oneclock.horizon.unimodal import misfits
 
 LATER = 3
 """A turn counts only where at least this many later evaluations confirm it."""
@@ -74,6 +75,16 @@ def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
     if not seen > 0:
         raise ValueError("the curve ends at step 0: there is no horizon in it")
     length = max(seen, plan or seen)
+    answer = _judge(curve, length)
+    if not answer.finished and _falls_again(curve, answer.noise):
+        lowest = curve.steps.index(curve.best_step) + 1
+        before = _judge(Curve(curve.steps[:lowest], curve.losses[:lowest]), length)
+        answer = replace(before, seen=seen, evaluations=len(curve.steps), noise=answer.noise)
+    return answer
+
+
+def _judge(curve: Curve, length: float) -> UsefulHorizon:
+    seen = curve.steps[-1]
     kept = [(step, loss) for step, loss in zip(curve.steps, curve.losses, strict=True) if math.isfinite(loss)]
     steps, losses = [step for step, _ in kept], [loss for _, loss in kept]
     found = turns(steps, losses, seen, length)
@@ -103,6 +114,17 @@ def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
 
 def _finished(plan: float, seen: float, evaluations: int) -> bool:
     return plan - seen < seen / evaluations
+
+
+def _falls_again(curve: Curve, noise: float) -> bool:
+    """Whether the losses since the lowest one come down again, as after a warm restart, rather than rise.
+
+    In a run under way such losses say nothing yet: they may still reach a new low.
+    """
+    since = [loss for loss in curve.losses[curve.losses.index(curve.best_loss) + 1 :] if math.isfinite(loss)]
+    scale = max(map(abs, since), default=0.0) or 1.0  # squares of very large losses would overflow
+    misfit = misfits([loss / scale for loss in since])
+    return math.sqrt(max(misfit[0] - misfit[-1], 0.0)) > _CLEAR * noise / scale
 
 
 def _rise(points: Sequence[tuple[float, float]], low: float, high: float, noise: float) -> float:
