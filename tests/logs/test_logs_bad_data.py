@@ -56,6 +56,15 @@ def test_steps_with_decimals_stay_decimals(tmp_path):
     assert log.curves == [Curve(range(40), LOSSES)]
 
 
+@pytest.mark.parametrize("every", [0.5, 0.25])
+def test_steps_that_are_fractions_are_no_optimizer_steps(tmp_path, every):
+    """`0.500, 1.000, 1.500` counts thousands or epochs. As optimizer steps it would give a beta for 20 steps."""
+    rows = [f"{every * step:.3f},{loss}" for step, loss in enumerate(LOSSES, 1)]
+    with pytest.raises(ValueError, match="whole numbers"):
+        read_log(csv(tmp_path / "log.csv", rows))
+    assert read_log(csv(tmp_path / "log.csv", rows, "epoch,val_loss"), steps_per_epoch=1000).unit == "steps"
+
+
 @pytest.mark.parametrize("text", ["step {} | val_loss {}", "iteration: {}, val loss: {}"])
 def test_printed_thousands(tmp_path, text):
     path = tmp_path / "output.log"
@@ -142,9 +151,11 @@ def test_steps_after_a_divergence_are_not_useful(tmp_path, options):
     path = tmp_path / "log.jsonl"
     entries = [{"step": step, "val_loss": loss, "max_steps": 20_000} for step, loss in points]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    assert warned(read_log(path), "not finite from steps 4,250 on")
+    assert warned(read_log(path), "not finite from step 4,250 on")
     advice = advise(path, **options)
     assert advice.horizon <= 4000
+    assert advice.diverged
+    assert "diverged" in str(advice).splitlines()[0]
     assert any("diverged" in doubt for doubt in advice.doubts)
 
 
@@ -170,6 +181,9 @@ def test_the_learning_rate_is_the_peak_not_the_last(tmp_path, key):
     state = tmp_path / "trainer_state.json"
     state.write_text(json.dumps({"global_step": 20_000, "max_steps": 20_000, "log_history": entries}))
     assert read_log(state).runs[0].arguments.lr == pytest.approx(peak, rel=5e-3)
+    rows = [f"{s},{r},{v}" for s, v, r in zip(STEPS, LOSSES, RATES, strict=True)]
+    table = csv(tmp_path / "log.csv", rows, f"step,{key},val_loss")
+    assert read_log(table).runs[0].arguments.lr == pytest.approx(peak, rel=5e-3)
     columns = tmp_path / "history.json"
     columns.write_text(json.dumps({"step": STEPS, "val_loss": LOSSES, key: RATES}))
     assert read_log(columns).runs[0].arguments.lr == pytest.approx(peak, rel=5e-3)
@@ -232,7 +246,7 @@ def test_tables_in_memory(tmp_path):
     sparse = {"step": [1, 2, 3, 4], "val_loss": [math.nan, 2.0, math.nan, 1.0]}
     assert read_log(pandas.DataFrame(sparse)).curves == [Curve([2, 4], [2.0, 1.0])]
     diverged = {"step": [1, 2, 3, 4], "val_loss": [3.0, 2.0, math.nan, math.nan]}
-    assert warned(read_log(pandas.DataFrame(diverged)), "not finite from steps 3")
+    assert warned(read_log(pandas.DataFrame(diverged)), "not finite from step 3")
 
 
 @pytest.mark.parametrize("source", [[3.0, 2.5], 3.0, [Curve([1, 2], [2.0, 1.0]), 7], None])

@@ -33,8 +33,8 @@ class Advice:
     """How long a log's runs were useful, and the beta that follows. Printed, it reads as `oneclock advise` prints it.
 
     `useful` is the useful horizon in the log's unit, with the 90 % interval `low` to `high`: where the validation loss
-    turned, if `turned`, else the plan. `finished` says that the runs reached their plan; `stays` is the probability
-    that they stay useful to its end, `turn` where they most likely turn otherwise. `paper` is the paper's early stop.
+    turned, if `turned`, else the plan. Where a run `diverged`, only what came before counts. `finished` says that the
+    runs reached their plan; `stays` is the probability that they stay useful to its end, `turn` where they most likely turn otherwise. `paper` is the paper's early stop.
 
     `horizon` is what the next run's beta is for, and `beta` the answer of `rule`: None where it has none, or where the
     log does not count steps. `beta_low` and `beta_high` are its betas at the ends of the interval. `paper_beta` is that
@@ -50,6 +50,7 @@ class Advice:
     low: float
     high: float
     turned: bool
+    diverged: bool
     finished: bool
     stays: float
     turn: float
@@ -162,6 +163,7 @@ def _advice(material: Material, budget: float | None, next_steps: float | None, 
         low=low,
         high=high,
         turned=turned,
+        diverged=bool(material.doubts),
         finished=all(one.useful.finished for one in found),
         stays=fmean(one.useful.stays for one in found),
         turn=rounded(fmean(one.useful.turn for one in found)),

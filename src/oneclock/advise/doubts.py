@@ -43,9 +43,12 @@ def _about_curve(advice: Advice) -> list[str]:
     found = []
     fewest = min(one.useful.evaluations for one in advice.runs)
     if not advice.turned and fewest < FEWEST:
-        found.append(f"only {fewest} evaluations: they can hardly confirm a turn; evaluate more often next time")
-    elif not advice.turned and advice.low < advice.plan / 2:
-        found.append("the noise is too large to say whether the loss turned; evaluate on more data")
+        count = "1 evaluation" if fewest == 1 else f"{fewest} evaluations"
+        found.append(f"only {count}, which can hardly confirm a turn; evaluate more often next time")
+    elif not advice.turned and advice.finished and advice.low < advice.plan / 2:
+        found.append(
+            f"whether the loss turned is not clear: from {plain(advice.low)} on it changes less than its noise"
+        )
     if not advice.turned and advice.horizon > advice.plan:
         found.append(f"whether the next run stays useful for all of {plain(advice.horizon)} is not in this log")
     return found
@@ -75,7 +78,7 @@ def _about_runs(advice: Advice, runs: Sequence[LoggedRun], kept: Sequence[Logged
         found.append("the runs were planned for different lengths: the longest counts as the plan")
     broken = sum(not math.isfinite(loss) for run in kept for loss in run.curve.losses)
     if broken:
-        found.append(f"{broken} evaluations are not finite: the run may have diverged")
+        found.append(f"losses that are not finite: {broken}; the run may have diverged")
     optimizers = {run.arguments.optimizer for run in kept if run.arguments.optimizer}
     others = sorted(name for name in optimizers if "adam" not in name.lower())
     if others:

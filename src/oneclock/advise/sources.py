@@ -100,4 +100,5 @@ def _about_divergence(run: LoggedRun, unit: str, runs: int) -> list[str]:
     if run.diverged_at is None:
         return []
     name = f" {run.name}" if runs > 1 else ""
-    return [f"the run{name} diverged: from {unit} {run.diverged_at:,g} on no loss is finite, and nothing there counts"]
+    first = f"{unit.removesuffix('s')} {run.diverged_at:,g}"
+    return [f"the run{name} diverged: from {first} on no loss is finite, and nothing there counts"]

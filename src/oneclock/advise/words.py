@@ -94,22 +94,25 @@ def short_beta(beta: float) -> str:
 
 def _useful(advice: Advice) -> str:
     unit, plan, useful = advice.unit, plain(advice.plan), plain(_digits(advice.useful))
-    interval = f"90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))}"
+    interval = f" (90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))})"
+    interval = interval if advice.low < advice.high else ""
     if advice.turned:
-        return f"Useful for {useful} of {plan} {unit} ({interval})."
+        return f"Useful for {useful} of {plan} {unit}{interval}."
     if any(one.useful.turned for one in advice.runs):
-        return f"Useful for {useful} of {plan} {unit} on average; not all runs turned ({interval})."
+        return f"Useful for {useful} of {plan} {unit} on average; not all runs turned{interval}."
+    if advice.diverged:
+        return f"Useful for at most {useful} {unit}: then the run diverged{interval}."
     if not advice.finished:
         start = f"After {plain(max(one.useful.seen for one in advice.runs))} of {plan} {unit}"
         if advice.useful < advice.plan:
-            return f"{start}: a turn near {useful} is likely, not confirmed ({interval})."
+            return f"{start}: a turn near {useful} is likely, not confirmed{interval}."
         return f"{start}: {_percent(advice.stays)} likely to stay useful to the end."
     if advice.stays < 0.5:
         turn = plain(_digits(advice.turn))
-        return f"A turn near {turn} is likely, not confirmed: count on {useful} {unit} ({interval})."
+        return f"A turn near {turn} is likely, not confirmed: count on {useful} {unit}{interval}."
     if advice.stays >= _SURE:
         return f"Useful to the end: {useful} {unit}."
-    return f"No turn is confirmed: count on all {useful} {unit} ({interval})."
+    return f"No turn is confirmed: count on all {useful} {unit}{interval}."
 
 
 def _beta(advice: Advice) -> str:

@@ -50,7 +50,12 @@ class Arguments:
 @lru_cache(4096)
 def is_argument(name: str) -> bool:
     """Whether a value logged under the name is an argument: one of `ARGUMENTS`, or a learning rate below any prefix."""
-    return name.lower() in ARGUMENTS or _last_part(name) in LEARNING_RATES
+    return name.lower() in ARGUMENTS or is_learning_rate(name)
+
+
+def is_learning_rate(name: str) -> bool:
+    """Whether the name is of a learning rate, below any prefix."""
+    return _last_part(name) in LEARNING_RATES
 
 
 class LoggedArgument:

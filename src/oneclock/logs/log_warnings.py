@@ -46,7 +46,8 @@ def about_points(series: Sequence[Series], metric: str) -> list[str]:
         warnings.append(f"{ignored:,} values at negative or impossible steps were left out")
     placeholders = sum((Counter(one.placeholders) for one in series), Counter[float]())
     for value, count in sorted(placeholders.items()):
-        warnings.append(f"{count:,} values of {metric!r} are exactly {value:g}, a placeholder: they were left out")
+        values = "1 value" if count == 1 else f"{count:,} values"
+        warnings.append(f"{values} of {metric!r} of exactly {value:g}, a placeholder, left out")
     warnings += _about_restarts([restart for one in series for restart in one.restarts])
     if out_of_order := sum(one.out_of_order for one in series):
         warnings.append(f"the steps go back {out_of_order:,} times: the values were sorted by step")
@@ -71,7 +72,9 @@ def about_curves(runs: Sequence[LoggedRun], metric: str, unit: str) -> list[str]
                 f"every finite {metric!r}{of_run} is {finite[0]:g}: nothing was learned, or it is a constant"
             )
         if (end := run.diverged_at) is not None:
-            warnings.append(f"{metric!r}{of_run} is not finite from {unit} {end:,g} on: the run diverged")
+            warnings.append(
+                f"{metric!r}{of_run} is not finite from {unit.removesuffix('s')} {end:,g} on: the run diverged"
+            )
     return warnings
 
 

@@ -37,7 +37,7 @@ from oneclock.logs.inputs import Table, as_file
 from oneclock.logs.log_warnings import about_curves, about_metric, about_points
 from oneclock.logs.series import Series, placeholders_in
 from oneclock.logs.source import Contents, RawRun, Reader, Wanted
-from oneclock.logs.step_units import Conversion, step_unit
+from oneclock.logs.step_units import Conversion, StepUnit, step_unit
 from oneclock.metric import LOWER_BY_NAME, Direction, decide
 from oneclock.plain_text import printable
 
@@ -254,6 +254,8 @@ def _log(path: Path, source: Contents, wanted: Wanted, conversion: Conversion) -
     chosen = [run for run in chosen if len(run.series[metric])]
     unit = step_unit(source, chosen, [run.series[metric].starts_at for run in chosen], conversion)
     curves = [(run, run.series[metric].curve(unit.times, unit.per, unit.offset)) for run in chosen]
+    if unit == StepUnit("steps"):
+        _refuse_fractions(path, [curve for _, curve in curves if curve is not None])
     runs = [
         LoggedRun(run.name, curve, understood(run.arguments, run.logged_arguments), direction.higher_is_better)
         for run, curve in curves
@@ -310,6 +312,16 @@ def _direction(path: Path, metric: str, series: list[Series], wanted: Wanted) ->
             "say it (--higher-is-better or --lower-is-better; in Python higher_is_better=True or False)"
         )
     return direction
+
+
+def _refuse_fractions(path: Path, curves: list[Curve]) -> None:
+    """A step such as 0.5 counts thousands, epochs or hours: a beta for so many steps would be wrong."""
+    fraction = next((step for curve in curves for step in curve.steps if step % 1), None)
+    if fraction is not None:
+        raise ValueError(
+            f"{path} has the step {fraction:g}, but optimizer steps are whole numbers; "
+            "name the column that counts them (--step), or write the steps out"
+        )
 
 
 def _without_placeholders(series: Series) -> list[float]:

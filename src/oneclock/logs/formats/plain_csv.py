@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from oneclock.logs import names
+from oneclock.logs.arguments import is_learning_rate
 from oneclock.logs.formats.table import CsvTable
 from oneclock.logs.source import Contents, Runs, Wanted
 
@@ -41,15 +42,23 @@ def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
     others = [column for column in columns if column != step and not names.is_position(column)]
     metric = names.choose_metric(columns if wanted.metric else others, wanted.metric, table.path)
     index_of_metric, step_of = table.columns.index(metric), table.steps(step)
+    rates = [table.columns.index(column) for column in columns if is_learning_rate(column)]
     runs, only = Runs(table.path), wanted.only(metric)
-    for cells in table.rows([metric, *([step] if step else []), *(table.columns[index] for index in run_columns)]):
+    beside = [table.columns[index] for index in (*run_columns, *rates)]
+    for cells in table.rows([metric, *([step] if step else []), *beside]):
         value = table.number_in(metric, cells[index_of_metric])
-        if value is None:
+        if value is None and not any(cells[index] for index in rates):
             continue
         at = step_of(cells)
-        if at is not None:
-            label = ", ".join([f"{table.columns[index]} {cells[index]}" for index in run_columns])
-            runs.of(label, label or table.path.stem).add(metric, at, value, only)
+        if at is None:
+            continue
+        label = ", ".join([f"{table.columns[index]} {cells[index]}" for index in run_columns])
+        run = runs.of(label, label or table.path.stem)
+        if value is not None:
+            run.add(metric, at, value, only)
+        for index in rates:
+            if (rate := table.number(cells[index])) is not None:
+                run.log_argument(table.columns[index], rate)
     for run in runs.all():
         run.note(others)
     return Contents(format, runs.all(), step, names.step_candidates(columns), table.warnings())
