@@ -34,7 +34,8 @@ class Advice:
 
     `useful` is the useful horizon in the log's unit, with the 90 % interval `low` to `high`: where the validation loss
     turned, if `turned`, else the plan. Where a run `diverged`, only what came before counts. `finished` says that the
-    runs reached their plan; `stays` is the probability that they stay useful to its end, `turn` where they most likely turn otherwise. `paper` is the paper's early stop.
+    runs reached their plan; `stays` is the probability that they stay useful to its end, `turn` where they most likely
+    turn otherwise. `paper` is the paper's early stop.
 
     `horizon` is what the next run's beta is for, and `beta` the answer of `rule`: None where it has none, or where the
     log does not count steps. `beta_low` and `beta_high` are its betas at the ends of the interval. `paper_beta` is that
