@@ -73,11 +73,11 @@ def test_logs_of_two_directions_are_not_mixed():
         advise([read_log(table("val_loss", [2.0, 1.0])), read_log(table("val_acc", [0.5, 0.6]))])
 
 
-def test_a_long_curve_of_unknown_direction_is_not_thinned_by_a_guess(monkeypatch):
-    monkeypatch.setattr("oneclock.logs.series.Series.__init__.__defaults__", (16, False))
-    with pytest.raises(ValueError, match="--higher-is-better"):
-        read_log(table("thing", RISES))
-    assert read_log(table("thing", RISES), higher_is_better=True).curves[0].best_loss == pytest.approx(-max(RISES))
+def test_a_thinned_curve_still_shows_its_direction(monkeypatch):
+    monkeypatch.setattr("oneclock.logs.series.LIMIT", 16)
+    log = read_log(table("thing", RISES))
+    assert log.direction.source == "curve"
+    assert log.curves[0].best_loss == pytest.approx(-max(RISES))
 
 
 @pytest.mark.parametrize(("flag", "best"), [("--higher-is-better", 0.9), ("--lower-is-better", 0.5)])

@@ -5,9 +5,10 @@ import math
 import subprocess
 import sys
 from itertools import pairwise
+from unittest import mock
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oneclock import logs
@@ -144,30 +145,18 @@ def test_no_pickle_is_opened(tmp_path):
             logs.read_log(path)
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.floats(-1e6, 1e6)), min_size=1, max_size=200), st.integers(4, 64))
-def test_thinning_keeps_the_best(points, limit):
-    whole, thin = Series(), Series(limit)
-    for step, value in sorted(dict(points).items()):
-        whole.add(step, value)
-        thin.add(step, value)
-    kept, exact = thin.curve(), whole.curve()
-    assert len(kept.steps) <= limit
-    assert kept.best_loss == exact.best_loss
-    assert thin.duplicates == 0
-    assert set(zip(kept.steps, kept.losses, strict=True)) <= set(zip(exact.steps, exact.losses, strict=True))
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.integers(8, 64), st.sampled_from([-1.0, 1.0]))
-@example([0.0] * 14, 8, 1.0)  # the last group's lowest fills the list: its last point must not be lost
-def test_thinning_is_even(values, limit, sign):
-    thin = Series(limit, higher_is_better=sign < 0)
-    for step, value in enumerate(values):
-        thin.add(step, value)
-    curve = thin.curve()
-    assert curve.best_loss == min(sign * value for value in values)
-    assert curve.steps[-1] == len(values) - 1
-    assert max((after - before for before, after in pairwise((-1, *curve.steps))), default=0) <= 2 * thin.merged
-    assert len(values) / thin.merged <= limit
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.sampled_from([2, 8, 64]))
+def test_thinning_is_even_and_keeps_the_last(values, limit):
+    thin = Series()
+    with mock.patch("oneclock.logs.series.LIMIT", limit):
+        for step, value in enumerate(values):
+            thin.add(step, value)
+    steps, kept = thin.points()
+    assert kept == [values[int(step)] for step in steps]
+    assert len(thin) == len(steps) <= limit
+    assert steps[-1] == len(values) - 1
+    assert {after - before for before, after in pairwise(steps[:-1])} <= {thin.stride}
+    assert len(values) / thin.stride <= limit
 
 
 def test_a_very_long_curve_is_thinned_with_a_warning(tmp_path):
@@ -178,9 +167,10 @@ def test_a_very_long_curve_is_thinned_with_a_warning(tmp_path):
     log = logs.read_log(path)
     [curve] = log.curves
     assert len(curve.steps) < 2**17
-    assert (curve.best_step, curve.steps[-1]) == (50_001, count - 1)
-    assert 0 <= early_stop(curve).stop - early_stop(Curve(range(count), losses)).stop < 4
-    assert any("best of up to 2 evaluations in a row" in warning for warning in log.warnings)
+    assert abs(curve.best_step - 50_001) <= 1
+    assert curve.steps[-1] == count - 1
+    assert abs(early_stop(curve).stop - early_stop(Curve(range(count), losses)).stop) < 4
+    assert any("of 2 evaluations in a row" in warning for warning in log.warnings)
 
 
 def test_nothing_but_python_is_needed(tmp_path):

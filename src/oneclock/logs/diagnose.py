@@ -60,7 +60,7 @@ def _text(path: Path) -> str | None:
     if not text:
         return None
     if text.startswith(("{", "[")):
-        return "JSON without a loss at several steps; give one object per line: step and val_loss"
+        return "JSON without a loss at several steps, or cut off; give one object per line: step and val_loss"
     try:
         header = CsvTable.open(path).columns
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from oneclock.logs import names
 from oneclock.logs.series import Series
-from oneclock.logs.timeline import Restart
+from oneclock.logs.timeline import Restart, Timeline
 from oneclock.metric import Direction
 
 if TYPE_CHECKING:
@@ -39,24 +39,24 @@ def about_metric(metric: str, direction: Direction, seen: Sequence[str], request
     return warnings
 
 
-def about_points(series: Sequence[Series], metric: str) -> list[str]:
+def about_points(
+    series: Sequence[Series], lines: Sequence[Timeline], placeholders: Counter[float], metric: str
+) -> list[str]:
     """Warnings about values that were left out, replaced or put elsewhere."""
     warnings = []
     if ignored := sum(one.ignored for one in series):
         warnings.append(f"{ignored:,} values at negative or impossible steps were left out")
-    placeholders = sum((Counter(one.placeholders) for one in series), Counter[float]())
     for value, count in sorted(placeholders.items()):
         values = "1 value" if count == 1 else f"{count:,} values"
         warnings.append(f"{values} of {metric!r} of exactly {value:g}, a placeholder, left out")
-    warnings += _about_restarts([restart for one in series for restart in one.restarts])
-    if out_of_order := sum(one.out_of_order for one in series):
+    warnings += _about_restarts([restart for line in lines for restart in line.restarts])
+    if out_of_order := sum(line.out_of_order for line in lines):
         warnings.append(f"the steps go back {out_of_order:,} times: the values were sorted by step")
-    if duplicates := sum(one.duplicates for one in series):
+    if duplicates := sum(line.duplicates for line in lines):
         warnings.append(f"{duplicates:,} steps were logged more than once: the last value counts")
-    if (merged := max(one.merged for one in series)) > 1:
+    if (stride := max(one.stride for one in series)) > 1:
         warnings.append(
-            f"a very long curve was thinned to the best of up to {merged} evaluations in a row: "
-            f"the best value is exact, the stop to within {2 * merged} evaluations"
+            f"a very long curve: of {stride} evaluations in a row only the first counts, and the last of all"
         )
     return warnings
 

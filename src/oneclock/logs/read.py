@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,9 +36,10 @@ from oneclock.logs.formats import (
 from oneclock.logs.formats.folder import Folder
 from oneclock.logs.inputs import Table, as_file
 from oneclock.logs.log_warnings import about_curves, about_metric, about_points
-from oneclock.logs.series import Series, placeholders_in
+from oneclock.logs.series import placeholders_in
 from oneclock.logs.source import Contents, RawRun, Reader, Wanted
 from oneclock.logs.step_units import Conversion, StepUnit, step_unit
+from oneclock.logs.timeline import Timeline
 from oneclock.metric import LOWER_BY_NAME, Direction, decide
 from oneclock.plain_text import printable
 
@@ -246,21 +248,30 @@ def _reader_of(path: Path) -> Reader:
 def _log(path: Path, source: Contents, wanted: Wanted, conversion: Conversion) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     metric, chosen = _chosen(path, source, wanted, seen)
-    direction = _direction(path, metric, [run.series[metric] for run in chosen], wanted)
-    for run in chosen:
-        run.series[metric].higher_is_better = direction.higher_is_better
-        if not direction.higher_is_better:
-            run.series[metric].drop_placeholders()
-    chosen = [run for run in chosen if len(run.series[metric])]
-    unit = step_unit(source, chosen, [run.series[metric].starts_at for run in chosen], conversion)
-    curves = [(run, run.series[metric].curve(unit.times, unit.per, unit.offset)) for run in chosen]
-    if unit == StepUnit("steps"):
-        _refuse_fractions(path, [curve for _, curve in curves if curve is not None])
+    series = [run.series[metric] for run in chosen]
+    placeholders = [placeholders_in(one.points()[1]) for one in series]
+    lines = [Timeline(*one.points(without)) for one, without in zip(series, placeholders, strict=True)]
+    direction = _direction(path, metric, [line.values for line in lines], wanted)
+    left_out = Counter[float]()
+    if direction.higher_is_better:
+        lines = [Timeline(*one.points()) for one in series]
+    else:
+        for one, without in zip(series, placeholders, strict=True):
+            left_out += Counter(value for value in one.points()[1] if value in without)
+    unit = step_unit(source, chosen, [line.steps[0] for line in lines], conversion)
+    sign = -1 if direction.higher_is_better else 1
     runs = [
-        LoggedRun(run.name, curve, understood(run.arguments, run.logged_arguments), direction.higher_is_better)
-        for run, curve in curves
-        if curve is not None
+        LoggedRun(
+            run.name,
+            Curve(unit.steps_of(line.steps), [sign * value for value in line.values]),
+            understood(run.arguments, run.logged_arguments),
+            direction.higher_is_better,
+        )
+        for run, line in zip(chosen, lines, strict=True)
+        if any(map(math.isfinite, line.values))
     ]
+    if unit == StepUnit("steps"):
+        _refuse_fractions(path, [run.curve for run in runs])
     if not runs:
         others = [name for name in seen if name != metric]
         way = f"; name another of: {names.listed(others)}" if others else ""
@@ -269,7 +280,7 @@ def _log(path: Path, source: Contents, wanted: Wanted, conversion: Conversion) -
         *source.warnings,
         *unit.warnings,
         *about_metric(metric, direction, seen, requested=wanted.metric is not None),
-        *about_points([run.series[metric] for run in chosen], metric),
+        *about_points(series, lines, left_out, metric),
         *about_curves(runs, metric, unit.unit),
     ]
     if len(runs) < len(chosen):
@@ -302,11 +313,10 @@ def _chosen(path: Path, source: Contents, wanted: Wanted, seen: list[str]) -> tu
     return metric, runs
 
 
-def _direction(path: Path, metric: str, series: list[Series], wanted: Wanted) -> Direction:
+def _direction(path: Path, metric: str, curves: list[Sequence[float]], wanted: Wanted) -> Direction:
     """Which way the metric improves; ValueError where neither the user, nor the name, nor the curves say it."""
-    direction = decide(metric, map(_without_placeholders, series), wanted.higher_is_better)
-    thinned = any(one.merged > 1 for one in series)  # by the wrong direction, perhaps
-    if direction is None or (direction.source == "curve" and thinned):
+    direction = decide(metric, curves, wanted.higher_is_better)
+    if direction is None:
         raise ValueError(
             f"{path}: it is not clear whether higher or lower values of {metric!r} are better; "
             "say it (--higher-is-better or --lower-is-better; in Python higher_is_better=True or False)"
@@ -322,12 +332,6 @@ def _refuse_fractions(path: Path, curves: list[Curve]) -> None:
             f"{path} has the step {fraction:g}, but optimizer steps are whole numbers; "
             "name the column that counts them (--step), or write the steps out"
         )
-
-
-def _without_placeholders(series: Series) -> list[float]:
-    values = series.values
-    placeholders = placeholders_in(values)
-    return [value for value in values if value not in placeholders]
 
 
 def _no_valid_step(runs: list[RawRun]) -> str:

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from oneclock.logs import names
 from oneclock.logs.arguments import LoggedArgument
 from oneclock.logs.series import Series
-from oneclock.metric import higher_is_better
 
 MOST_RUNS = 256
 """Runs that one log may hold."""
@@ -70,14 +69,13 @@ class RawRun:
         else:
             kept = metric.lower() == wanted.metric.lower()
         if kept:
-            self.keep(metric, wanted)
+            self.keep(metric)
         return kept
 
-    def keep(self, metric: str, wanted: Wanted) -> Series:
-        """Begin the series of a metric. A very long one is thinned, so its direction counts from the start."""
+    def keep(self, metric: str) -> Series:
+        """Begin the series of a metric."""
         self.note([metric])
-        asked = wanted.higher_is_better
-        self.series[metric] = Series(higher_is_better=bool(higher_is_better(metric) if asked is None else asked))
+        self.series[metric] = Series()
         return self.series[metric]
 
     def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:

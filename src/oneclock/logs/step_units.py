@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from oneclock.logs import names
 from oneclock.logs.arguments import understood
 from oneclock.logs.source import Contents, RawRun
+from oneclock.rule import int_if_whole
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class StepUnit:
     per: float = 1.0
     offset: float = 0.0
     warnings: tuple[str, ...] = ()
+
+    def steps_of(self, logged: Iterable[float]) -> list[float]:
+        """Logged steps in this unit, whole where they are exact."""
+        return [int_if_whole((step + self.offset) * self.times / self.per) for step in logged]
 
 
 def step_unit(source: Contents, runs: list[RawRun], starts: list[float], conversion: Conversion) -> StepUnit:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import lt
 from statistics import median
@@ -36,56 +36,29 @@ class Restart:
 
 
 class Timeline:
-    """(step, value) in increasing steps, built from parts in the order logged. A later value at a step replaces it.
+    """(step, value) in increasing steps, from points in the order logged. A later value at a step replaces it.
 
-    >>> line = Timeline()
-    >>> line.extend([0, 10, 20, 30, 0, 10, 20, 30], [9, 7, 6, 5, 5, 4, 3.5, 3])
+    >>> line = Timeline([0, 10, 20, 30, 0, 10, 20, 30], [9, 7, 6, 5, 5, 4, 3.5, 3])
     >>> list(line.steps), list(line.values)
     ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0])
     >>> line.restarts
     [Restart(kind='joined', last=30.0, first=0.0)]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Sequence[float], values: Sequence[float]) -> None:
         self.steps, self.values = array("d"), array("d")
         self.restarts: list[Restart] = []
         self.duplicates = 0
         self.out_of_order = 0
         self._shift = 0.0  # what is added to logged steps since the counter restarted
         self._counted_from = 0.0  # where the present counter began, in the line's steps
-        self._logged = 0
-        self._parts = 1
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    @property
-    def last_logged(self) -> float:
-        """The last step as the log has it."""
-        return self.steps[-1] - self._shift
-
-    def extend(self, steps: Sequence[float], values: Sequence[float]) -> None:
-        """Add evaluations in the order logged."""
         parts = list(_parts(steps, values))
-        goes_back = bool(self.steps) and bool(parts) and parts[0][0][0] < self.last_logged
-        self._logged += len(steps)
-        self._parts += max(len(parts) - 1, 0) + goes_back
-        if self._parts > min(_MOST_PARTS, max(self._logged // _SHORTEST_PART, 1)):
-            self.out_of_order += max(len(parts) - 1, 0) + goes_back
+        if len(parts) > min(_MOST_PARTS, max(len(steps) // _SHORTEST_PART, 1)):
+            self.out_of_order = len(parts) - 1
             self._merge(steps, values)
-            return
-        for part_steps, part_values in parts:
-            self._add_part(part_steps, part_values)
-
-    def forget_from(self, step: float) -> None:
-        """Drop what was logged at `step` or later: a restarted run is about to repeat it."""
-        self._cut(step + self._shift)
-
-    def keep(self, indices: Iterable[int]) -> None:
-        """Keep only these evaluations."""
-        kept = list(indices)
-        self.steps = array("d", [self.steps[index] for index in kept])
-        self.values = array("d", [self.values[index] for index in kept])
+        else:
+            for part_steps, part_values in parts:
+                self._add_part(part_steps, part_values)
 
     def _cut(self, step: float) -> None:
         end = bisect_left(self.steps, step)
@@ -107,7 +80,7 @@ class Timeline:
         if later <= _OUT_OF_ORDER and not from_start:
             self.out_of_order += 1
             return
-        last, logged_first = self.last_logged, first - self._shift
+        last, logged_first = self.steps[-1] - self._shift, first - self._shift
         if from_start and self._goes_on(first, values):
             self.restarts.append(Restart("joined", last, logged_first))
             self._shift = self._counted_from = self.steps[-1]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
-from array import array
-from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,11 @@ from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.arguments import BETA_PAIRS, is_argument
 from oneclock.logs.formats.json_lines import gather
-from oneclock.logs.formats.json_stream import Element, elements
 from oneclock.logs.number_text import number
-from oneclock.logs.source import Contents, RawRun, Wanted, flat
+from oneclock.logs.source import Contents, RawRun, Wanted
 
 FORMAT = "JSON document"
-_LOOKED_AT = 1000  # first elements that settle which key is the step
-_MOST_COLUMNS = 1024
+_LARGEST = 2**26
 
 
 def sniff(path: Path) -> bool:
@@ -29,102 +25,73 @@ def sniff(path: Path) -> bool:
     if not start.startswith(("{", "[")):
         return False
     lines = [line for line in start.splitlines() if line.strip()]
-    first = _whole(lines[0])
+    try:
+        first = json.loads(lines[0])
+    except (ValueError, RecursionError):
+        first = None
     if isinstance(first, dict):
         return len(lines) == 1 and any(isinstance(value, list | dict) and len(value) > 1 for value in first.values())
+    if os.path.getsize(path) > _LARGEST:
+        return len(lines) == 1 or lines[0].strip() in ("{", "[")  # reading it says that it is too large
     try:
-        begun = list(islice(elements(path), 2))
+        document = whole_document(path)
     except ValueError:
         return False
-    return bool(begun) and (start.startswith("{") or isinstance(begun[0].value, dict))
+    return bool(document) and (isinstance(document, dict) or isinstance(document[0], dict))
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
     """Objects where there are any, columns of numbers otherwise; single values are arguments."""
-    looked = list(islice(elements(path), _LOOKED_AT))
-    if any(isinstance(element.value, dict) and element.place is not None for element in looked):
-        return _of_objects(path, wanted, looked)
-    return _of_columns(path, wanted)
+    document = whole_document(path)
+    columns = document if isinstance(document, dict) else {"": document}
+    arrays = [value for value in columns.values() if isinstance(value, list)]
+    objects = [one for array in arrays for one in array if isinstance(one, dict)]
+    if not objects:
+        return _of_columns(columns, path, wanted)
+    settings = {key: value for key, value in columns.items() if not isinstance(value, list) or _is_number_pair(value)}
+    return gather([settings, *objects], path, wanted, FORMAT)
 
 
-def _of_objects(path: Path, wanted: Wanted, looked: list[Element]) -> Contents:
-    keys = sorted({key for element in looked if isinstance(element.value, dict) for key, _ in flat(element.value)})
-    objects = (_as_object(element) for element in elements(path))
-    source = gather(objects, path, names.choose_step(keys, wanted.step, path), wanted, FORMAT)
-    source.steps = names.step_candidates(keys)
-    return source
-
-
-def _as_object(element: Element) -> dict[str, Any]:
-    if isinstance(element.value, dict) and (element.place is not None or element.key is None):
-        return element.value
-    return {} if element.key is None else {element.key: element.value}
-
-
-def _of_columns(path: Path, wanted: Wanted) -> Contents:
-    """The step is a column too, or the place in the others, counted from 1."""
-    keys = list(islice(_columns(path), _MOST_COLUMNS))
-    step = names.choose_step(keys, wanted.step, path)
-    metric = names.choose_metric([key for key in keys if not names.is_position(key)], wanted.metric, path)
-    steps = array("d", (_or_nan(e.value) for e in _spread(path) if e.key == step is not None))
-    run = RawRun(path.stem)
-    series, lost = run.keep(metric, wanted), 0
-    for element in elements(path):
-        if element.key is not None and is_argument(element.key):
-            _note_argument(run, element)
-    for element in _spread(path):
-        if element.key == metric and element.place is not None:
-            value = number(element.value)
-            where = _at(steps, element.place) if step is not None else float(element.place + 1)
-            if value is not None and not math.isnan(where):
-                series.add(where, value)
-            else:
-                lost += 1
-    run.note(keys)
-    warnings = [f"{lost:,} values have no step, or are no number, and were left out"] if lost else []
-    return Contents(FORMAT, [run], step, names.step_candidates(keys), warnings)
-
-
-def _note_argument(run: RawRun, element: Element) -> None:
-    """A column of learning rates was logged step by step; a single value, or the pair of betas, is a setting."""
-    assert element.key is not None
-    if element.place is None:
-        run.arguments[element.key] = element.value
-    elif element.key.lower() in BETA_PAIRS:
-        if element.place <= 2:  # two are a pair; a third shows that it is none
-            run.arguments.setdefault(element.key, []).append(element.value)
-    else:
-        run.log_argument(element.key, element.value)
-
-
-def _columns(path: Path) -> Iterator[str]:
-    """The names of the columns; those of one name follow one another."""
-    for key, _ in groupby(_spread(path), key=lambda element: element.key):
-        if key is not None:
-            yield key
-
-
-def _at(steps: Sequence[float], place: int) -> float:
-    return steps[place] if place < len(steps) else math.nan
-
-
-def _or_nan(value: object) -> float:
-    converted = number(value)
-    return math.nan if converted is None else converted
-
-
-def _spread(path: Path) -> Iterator[Element]:
-    """The elements of columns; a column written as an object (`{"0": 2.0, "1": 1.5}`, as pandas does) is one too."""
-    for element in elements(path):
-        if element.place is not None:
-            yield element
-        elif isinstance(element.value, dict):
-            for place, value in enumerate(element.value.values()):
-                yield Element(element.key, place, value)
-
-
-def _whole(line: str) -> Any:
+def whole_document(path: Path) -> Any:
+    """The array or object of a file; ValueError where it is too large, no JSON, or something else."""
+    text = guards.small_bytes(path, _LARGEST).decode("utf-8-sig", errors="replace")
     try:
-        return json.loads(line)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        return None
+        raise ValueError(f"{path} is not whole JSON; it may be cut off: take an earlier copy of it") from None
+    if not isinstance(document, list | dict):
+        raise ValueError(f"{path} is not a JSON array or object")
+    return document
+
+
+def _is_number_pair(value: object) -> bool:
+    """Whether it is a list of two numbers, as betas are."""
+    return isinstance(value, list) and len(value) == 2 and None not in map(number, value)
+
+
+def _of_columns(document: Mapping[str, Any], path: Path, wanted: Wanted) -> Contents:
+    """The step is a column too, or the place in the others, counted from 1. pandas writes a column as an object."""
+    columns = {
+        key: list(value.values()) if isinstance(value, dict) else value
+        for key, value in document.items()
+        if isinstance(value, list | dict)
+    }
+    step = names.choose_step(columns, wanted.step, path)
+    metric = names.choose_metric([key for key in columns if not names.is_position(key)], wanted.metric, path)
+    run = RawRun(path.stem, {key: value for key, value in document.items() if is_argument(key) and key not in columns})
+    for key in filter(is_argument, columns):
+        if key.lower() in BETA_PAIRS:
+            run.arguments[key] = columns[key]
+        else:
+            for value in columns[key]:
+                run.log_argument(key, value)
+    values = columns[metric]
+    steps = range(1, len(values) + 1) if step is None else columns[step]
+    series = run.keep(metric)
+    for at, value in zip(map(number, steps), map(number, values), strict=False):
+        if at is not None and at == at and value is not None:
+            series.add(at, value)
+    run.note(columns)
+    lost = len(values) - len(series) - series.ignored
+    warnings = [f"{lost:,} values have no step, or are no number, and were left out"] if lost else []
+    return Contents(FORMAT, [run], step, names.step_candidates(columns), warnings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +28,26 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, wanted: Wanted) -> Contents:
     objects = _Objects(path)
-    start = {key for value in islice(objects, _LOOKED_AT) for key, _ in flat(value)}
-    step = names.choose_step(sorted(start), wanted.step, path)
-    objects = _Objects(path)
-    source = gather(objects, path, step, wanted, FORMAT)
-    source.steps = names.step_candidates(sorted(start))
+    source = gather(objects, path, wanted, FORMAT)
     source.warnings += objects.warnings()
     return source
 
 
-def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, wanted: Wanted, format: str) -> Contents:
+def gather(objects: Iterable[Mapping[str, Any]], path: Path, wanted: Wanted, format: str) -> Contents:
     """Objects that each log some metrics at some step, one run for each value of the keys that name a run.
 
-    Without a step key the evaluations are counted. An object without its step holds settings, or is left out. Where an
-    object says which part of the data it is about (`"split": "val"`), that is put before its metrics: `val/loss`.
+    The first objects show which key is the step; without one the evaluations are counted. An object without its step
+    holds settings, or is left out. Where an object says which part of the data it is about (`"split": "val"`), that is
+    put before its metrics: `val/loss`.
     """
+    rest = iter(objects)
+    start = list(islice(rest, _LOOKED_AT))
+    keys = sorted({key for value in start for key, _ in flat(value)})
+    step = names.choose_step(keys, wanted.step, path)
     runs, step_of = Runs(path), _StepOf(path, step)
     settings: dict[str, Any] = {}
     stepless = words = 0
-    for value in objects:
+    for value in chain(start, rest):
         pairs = dict(flat(value))
         at = step_of(pairs)
         if at is None:
@@ -60,7 +61,7 @@ def gather(objects: Iterable[Mapping[str, Any]], path: Path, step: str | None, w
     warnings = [f"{stepless:,} entries with a loss have no {step!r} and were left out"] if stepless else []
     if words:
         warnings.append(f"{words:,} losses are words, not numbers, and were left out")
-    return Contents(format, runs.all(), step, [step] if step else [], warnings)
+    return Contents(format, runs.all(), step, names.step_candidates(keys), warnings)
 
 
 class _StepOf:

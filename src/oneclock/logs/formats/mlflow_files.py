@@ -33,7 +33,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
         run = RawRun(_name(folder), {name: guards.head(file, 4096) for name, file in params.items()})
         run.note(files)
         if metric in files:
-            bad += _add(files[metric], run.keep(metric, wanted))
+            bad += _add(files[metric], run.keep(metric))
         runs.append(run)
     return Contents(FORMAT, runs, warnings=[f"{bad:,} lines are not values and were left out"] if bad else [])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 from oneclock.logs import names
@@ -35,7 +36,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
     }
     metric = names.choose_metric([metric for _, metric in curves.values()], wanted.metric, path)
     runs = {index: RawRun(run) for index, (run, one) in curves.items() if one == metric}
-    series = {index: run.keep(metric, wanted) for index, run in runs.items()}
+    series = {index: run.keep(metric) for index, run in runs.items()}
     for cells in table.rows(table.columns):
         at = step_of(cells)
         for index, points in series.items():
@@ -49,10 +50,15 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 
 def _about_sampling(runs: dict[str, Series]) -> list[str]:
-    sampled = [name for name, points in runs.items() if len(points) == _HISTORY and not points.evenly_spaced]
+    sampled = [name for name, series in runs.items() if len(series) == _HISTORY and not _evenly_spaced(series)]
     if not sampled:
         return []
     return [
         f"{names.listed(sampled)}: exactly {_HISTORY} points, unevenly spaced: W&B has sampled the history; "
         "export it whole (run.scan_history)"
     ]
+
+
+def _evenly_spaced(series: Series) -> bool:
+    steps, _ = series.points()
+    return len({after - before for before, after in pairwise(steps)}) < 2

@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from oneclock.logs import names
 from oneclock.logs.arguments import ARGUMENTS
 from oneclock.logs.formats import protobuf
 from oneclock.logs.formats.json_lines import gather
@@ -24,7 +23,6 @@ FORMAT = "W&B run file"
 _HISTORY, _CONFIG, _RUN = 2, 5, 17  # fields of Record
 _RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
 _KEY, _NESTED, _INTEGER, _NUMBER, _JSON = 1, 2, 5, 6, 16  # fields of an item of a history or a config
-_LOOKED_AT = 1000  # first entries that settle which key is the step
 _MOST_ITEMS = 2**14
 
 
@@ -54,10 +52,8 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _read(file: Path, wanted: Wanted) -> Contents:
-    keys = sorted({key for entry in islice(_Run(file), _LOOKED_AT) for key in entry})
     run = _Run(file)
-    source = gather(run, file, names.choose_step(keys, wanted.step, file), wanted, FORMAT)
-    source.steps = names.step_candidates(keys)
+    source = gather(run, file, wanted, FORMAT)
     for one in source.runs:
         one.name = run.name
         one.arguments |= run.arguments
