@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from logs_corpus import CORPUS, PER_EPOCH
+from logs_corpus import CORPUS
 from logs_known import BUDGET, CURVE, same_horizon
 
 from oneclock import guards, logs
@@ -51,18 +51,3 @@ def test_the_same_from_standard_input(name, tmp_path):
     with open(form.written(tmp_path), "rb") as stream, guards.copied(stream.read) as path:
         same_horizon(logs.read_log(path, **form.options).curves[0], CURVE, BUDGET)
     assert not path.exists()
-
-
-@pytest.mark.parametrize("name", PRINTED)
-def test_the_same_while_it_is_printed(name, tmp_path):
-    """Followed in pieces that end anywhere, a run's output gives what the whole file gives."""
-    form = CORPUS[name]
-    whole, path, points = form.content.encode(), tmp_path / "output.log", []
-    output = logs.Followed(path)
-    for end in range(0, len(whole) + 997, 997):
-        path.write_bytes(whole[:end])
-        points += output.new()
-    log = logs.read_text(form.written(tmp_path), steps_per_epoch=PER_EPOCH)
-    losses = [point.value for point in points if point.metric == log.metric]
-    assert losses == list(CURVE.losses)
-    assert {point.unit for point in points} == {log.step}

@@ -3,17 +3,14 @@
 `read_log` looks at the content, not the name, to find the format. Nothing is ever unpickled.
 """
 
-from oneclock.logs.following import Followed, PrintedValue
 from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, NotFinite, read_curves, read_log, read_text
 
 __all__ = [
     "FILES",
     "FOLDERS",
-    "Followed",
     "Log",
     "LoggedRun",
     "NotFinite",
-    "PrintedValue",
     "read_curves",
     "read_log",
     "read_text",

@@ -19,7 +19,6 @@ from oneclock.logs.formats import (
     dvclive,
     json_document,
     json_lines,
-    keras_csv,
     lightning_csv,
     long_csv,
     mlflow_database,
@@ -52,7 +51,6 @@ FILES: tuple[Reader, ...] = (
     trainer_state,
     wandb_csv,
     lightning_csv,
-    keras_csv,
     json_document,
     json_lines,
     long_csv,
@@ -200,7 +198,7 @@ def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: f
         steps_per_epoch: Converts output that names only epochs to steps.
 
     Returns:
-        The curve so far. To read each line only once while a run goes on, see `Followed`.
+        The curve so far.
 
     Raises:
         ValueError: No line names a step and a loss.

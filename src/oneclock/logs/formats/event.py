@@ -7,7 +7,6 @@ tensor.proto and of the hparams plugin.
 from __future__ import annotations
 
 import json
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,12 +23,6 @@ _TENSOR = {1: (5, _FLOAT), 2: (6, _DOUBLE), 3: (7, struct.Struct("<i")), 9: (10,
 _CONTENT = 4
 _START = 1
 
-# What nearly every record of a log of scalars is: wall time, step, and one tag with its simple_value.
-_ONE_SCALAR = re.compile(
-    rb"\x09.{8}(?:\x10([\x80-\xff]{0,8}[\x00-\x7f]))?\x2a([\x00-\x7f])\x0a([\x00-\x7f])\x0a([\x00-\x7f])(.+)\x15(.{4})",
-    re.DOTALL,
-)
-
 
 @dataclass(frozen=True)
 class Event:
@@ -38,17 +31,6 @@ class Event:
     step: int
     summary: bytes
     restarts: bool
-
-
-def one_scalar(data: bytes) -> tuple[int, bytes, float] | None:
-    """(step, tag, value) of the plainest event, several times faster than `parse`; None for all others."""
-    match = _ONE_SCALAR.fullmatch(data)
-    if match is None:
-        return None
-    step, summary, value, length, tag, number = match.groups()
-    if not len(tag) == length[0] == value[0] - 7 == summary[0] - 9:
-        return None
-    return (0 if step is None else protobuf.varint(step, 0)[0]), tag, _FLOAT.unpack(number)[0]
 
 
 def parse(data: bytes) -> Event:

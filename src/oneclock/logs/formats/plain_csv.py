@@ -25,7 +25,8 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, wanted: Wanted) -> Contents:
     table = CsvTable.open(path, wanted.columns)
-    source = read_table(table, wanted, FORMAT)
+    keras = table.columns[0] == "epoch" and "loss" in table.columns and not any(map(names.is_step, table.columns))
+    source = read_table(table, wanted, "Keras CSVLogger" if keras else FORMAT)
     if table.columns == _TENSORBOARD_EXPORT and table.counted == _TENSORBOARD_RESERVOIR:
         source.warnings.append(
             f"exactly {_TENSORBOARD_RESERVOIR} rows: TensorBoard's export is a random sample of a longer curve; "

@@ -14,9 +14,6 @@ from oneclock.metric import words as metric_words
 
 FORMAT = "TensorBoard events"
 _MOST_FILES = 4096
-_BATCH = 4096  # records
-_BATCH_BYTES = 2**22
-_MOST_TAGS = 2**14
 _PARTS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "dev", "test"})
 
 
@@ -67,87 +64,34 @@ def _label(folder: Path, path: Path) -> str:
 
 
 def _read_file(path: Path, run: RawRun, prefix: str, wanted: Wanted) -> list[str]:
+    """Add an event file's values to the run; returns warnings."""
     records = tfrecord.Records(path)
-    batch = _Batch(run, prefix, wanted)
-    for record in records:
-        batch.take(record)
-    batch.flush()
+    damaged = sum(not _add_event(record, run, prefix, wanted) for record in records)
     warnings = [records.damage] if records.damage else []
-    if batch.damaged:
-        warnings.append(f"{batch.damaged:,} damaged records were left out")
+    if damaged:
+        warnings.append(f"{damaged:,} damaged records were left out")
     return warnings
 
 
-class _Batch:
-    """Values on their way into a run: their records' checksums are verified many at a time."""
-
-    def __init__(self, run: RawRun, prefix: str, wanted: Wanted) -> None:
-        self._run, self._prefix, self._wanted = run, prefix, wanted
-        self._records: list[tfrecord.Record] = []
-        self._points: list[tuple[int, str, int, float]] = []  # of which record, metric, step, value
-        self._bytes = 0
-        self._kept: dict[bytes, str | None] = {}
-        self.damaged = 0
-
-    def take(self, record: tfrecord.Record) -> None:
-        self._records.append(record)
-        self._bytes += len(record.data)
-        plain = event.one_scalar(record.data)
-        try:
-            if plain is not None:
-                self._put(plain[1], plain[0], plain[2])
-            else:
-                self._open(record)
-        except ValueError:
-            self.damaged += 1
-        if len(self._records) >= _BATCH or self._bytes >= _BATCH_BYTES:
-            self.flush()
-
-    def _open(self, record: tfrecord.Record) -> None:
+def _add_event(record: tfrecord.Record, run: RawRun, prefix: str, wanted: Wanted) -> bool:
+    """Add what one event holds; returns whether its record is whole. What is not kept needs no checksum."""
+    try:
         parsed = event.parse(record.data)
-        if parsed.restarts and parsed.step > 0 and tfrecord.intact([record])[0]:
-            self._restart(parsed.step)
+        if parsed.restarts and parsed.step > 0:  # with purge: what was logged from there on is forgotten
+            record.check()
+            for series in run.series.values():
+                series.forget_from(parsed.step)
         for tag, value in event.values(parsed.summary):
-            scalar = event.scalar(value)
-            if scalar is not None:
-                self._put(tag, parsed.step, scalar)
-            elif (arguments := event.arguments(tag, value)) and tfrecord.intact([record])[0]:
-                self._run.arguments.update(arguments)
-
-    def _put(self, tag: bytes, step: int, number: float) -> None:
-        name = self._name(tag)
-        if name is not None:
-            self._points.append((len(self._records) - 1, name, step, number))
-
-    def _name(self, tag: bytes) -> str | None:
-        """What the tag is called among the run's metrics, None where it is not kept."""
-        if tag not in self._kept:
-            name = self._prefix + tag.decode(errors="replace")
-            kept = name if self._run.holds(name, self._wanted) else None
-            if len(self._kept) >= _MOST_TAGS:
-                return kept
-            self._kept[tag] = kept
-        return self._kept[tag]
-
-    def _restart(self, step: int) -> None:
-        """A run restarted at `step` with purge: what it had logged from there on is forgotten."""
-        latest = self._records.pop()
-        self.flush()
-        self._records.append(latest)
-        for series in self._run.series.values():
-            series.forget_from(step)
-
-    def flush(self) -> None:
-        """Hand over what is whole. Of a batch only the records with points in it are worth a checksum."""
-        held = sorted({index for index, *_ in self._points})
-        whole = dict(zip(held, tfrecord.intact([self._records[index] for index in held]), strict=True))
-        for index, name, step, number in self._points:
-            if whole[index]:
-                self._run.series[name].add(step, number)
-        self.damaged += len(whole) - sum(whole.values())
-        self._records.clear()
-        self._points.clear()
-        self._bytes = 0
+            name, scalar = prefix + tag.decode(errors="replace"), event.scalar(value)
+            if scalar is not None and run.holds(name, wanted):
+                record.check()
+                run.series[name].add(parsed.step, scalar)
+            elif scalar is None and (arguments := event.arguments(tag, value)):
+                record.check()
+                run.arguments.update(arguments)
+    except ValueError:
+        return False
+    return True
 
 
 def _hand_up_arguments(runs: dict[Path, RawRun], metric: str) -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
 
 LARGEST = 2**20
 """Bytes of the largest record that is read."""
@@ -20,14 +18,20 @@ LARGEST = 2**20
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
 _BLOCK = 2**22
-_SHORT = 2**12  # bytes; longer records are too few to be worth checking side by side
 
 
-class Record(NamedTuple):
-    """One record's bytes and the checksum that was written behind them; see `intact`."""
+class Record:
+    """One record's bytes and the checksum that was written behind them."""
 
-    data: bytes
-    checksum: int
+    def __init__(self, data: bytes, checksum: int) -> None:
+        self.data, self._checksum = data, checksum
+        self._is_checked = False
+
+    def check(self) -> None:
+        """ValueError where the bytes do not have the checksum they were written with."""
+        if not self._is_checked and _masked_crc(self.data) != self._checksum:
+            raise ValueError("a record is damaged")
+        self._is_checked = True
 
 
 class Records:
@@ -80,41 +84,6 @@ def starts_with_record(path: Path) -> bool:
     return bool(checksum == _checksum_of_length(length))
 
 
-def intact(records: Sequence[Record]) -> list[bool]:
-    """Which of the records have the checksum they were written with: CRC-32C, the short ones all side by side.
-
-    Without numpy, as in a browser, they are checked one after the other.
-    """
-    longest = _SHORT if find_spec("numpy") else -1
-    results = iter(_side_by_side([record for record in records if len(record.data) <= longest]))
-    return [
-        next(results) if len(record.data) <= longest else _plain_checksum(record.data) == record.checksum
-        for record in records
-    ]
-
-
-def _side_by_side(records: Sequence[Record]) -> list[bool]:
-    if not records:
-        return []
-    import numpy as np
-
-    table = np.array(_TABLE, dtype=np.uint32)
-    lengths = np.array([len(record.data) for record in records], dtype=np.int64)
-    order = np.argsort(-lengths, kind="stable")
-    data = np.frombuffer(b"".join(records[index].data for index in order), dtype=np.uint8)
-    lengths = lengths[order]
-    starts = np.cumsum(lengths) - lengths
-    crc = np.full(len(records), 0xFFFFFFFF, dtype=np.uint32)
-    longer = np.searchsorted(-lengths, -np.arange(lengths[0]), side="left")
-    for column, count in enumerate(longer.tolist()):
-        live = crc[:count]
-        crc[:count] = table[(live ^ data[starts[:count] + column]) & 0xFF] ^ (live >> np.uint32(8))
-    written = np.array([records[index].checksum for index in order], dtype=np.uint32)
-    result = np.empty(len(records), dtype=bool)
-    result[order] = _masked(crc.astype(np.uint64) ^ 0xFFFFFFFF) == written
-    return result.tolist()
-
-
 def _crc_table() -> list[int]:
     table = list(range(256))
     for _ in range(8):
@@ -125,18 +94,15 @@ def _crc_table() -> list[int]:
 _TABLE = _crc_table()
 
 
-def _masked(crc: Any) -> Any:
-    """The form in which a checksum is written; of 32 bits held in more."""
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
 @lru_cache(4096)
 def _checksum_of_length(length: int) -> int:
-    return _plain_checksum(length.to_bytes(8, "little"))
+    return _masked_crc(length.to_bytes(8, "little"))
 
 
-def _plain_checksum(data: bytes) -> int:
+def _masked_crc(data: bytes) -> int:
+    """CRC-32C in the form in which it is written."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return int(_masked(crc ^ 0xFFFFFFFF))
+    crc ^= 0xFFFFFFFF
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
