@@ -143,7 +143,7 @@ RUN = {
     "spec": {},
     "environment": {},
 }
-READERS = {reader.FORMAT: reader for reader in FILES} | {"Keras CSVLogger": plain_csv}
+READERS = {reader.FORMAT: reader for reader in FILES} | dict.fromkeys(["Keras CSVLogger", "long CSV"], plain_csv)
 
 
 def written(folder, format, data):

@@ -20,7 +20,6 @@ from oneclock.logs.formats import (
     json_document,
     json_lines,
     lightning_csv,
-    long_csv,
     mlflow_database,
     mlflow_files,
     own_records,
@@ -53,7 +52,6 @@ FILES: tuple[Reader, ...] = (
     lightning_csv,
     json_document,
     json_lines,
-    long_csv,
     plain_csv,
     terminal,
 )

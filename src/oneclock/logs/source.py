@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -130,6 +130,17 @@ class Contents:
     step: str | None = "step"
     steps: list[str] = field(default_factory=lambda: ["step"])
     warnings: list[str] = field(default_factory=list)
+
+
+def together(sources: Sequence[Contents], path: Path) -> Contents:
+    """The runs of several files as one log; ValueError where there is none, or they count different things."""
+    steps = sorted({str(source.step) for source in sources})
+    if len(steps) != 1:
+        problem = f"its runs count {' and '.join(steps)}: read them one by one" if steps else "it holds no run"
+        raise ValueError(f"{path}: {problem}")
+    runs = [run for source in sources for run in source.runs]
+    warnings = [warning for source in sources for warning in source.warnings]
+    return replace(sources[0], runs=runs, warnings=warnings)
 
 
 class Reader(Protocol):

@@ -1,4 +1,7 @@
-"""Any CSV file with a header: a step, a loss, and perhaps a column that names the run or the seed."""
+"""Any CSV file with a header: a step, a loss, and perhaps a column that names the run or the seed.
+
+A long table has several metrics below one another, named by a column: `metric` with `value`, or `split`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 from oneclock.logs import names
 from oneclock.logs.arguments import is_learning_rate
 from oneclock.logs.formats.table import CsvTable
-from oneclock.logs.source import Contents, Runs, Wanted
+from oneclock.logs.source import Contents, Runs, Wanted, part_prefix
 
 FORMAT = "CSV"
 _TENSORBOARD_EXPORT = ["Wall time", "Step", "Value"]
@@ -25,6 +28,9 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, wanted: Wanted) -> Contents:
     table = CsvTable.open(path, wanted.columns)
+    labelled = _labelled(table)
+    if labelled is not None or part_prefix(dict(zip(table.columns, table.first_row, strict=False))):
+        return _read_long(table, labelled, wanted)
     keras = table.columns[0] == "epoch" and "loss" in table.columns and not any(map(names.is_step, table.columns))
     source = read_table(table, wanted, "Keras CSVLogger" if keras else FORMAT)
     if table.columns == _TENSORBOARD_EXPORT and table.counted == _TENSORBOARD_RESERVOIR:
@@ -63,3 +69,34 @@ def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
     for run in runs.all():
         run.note(others)
     return Contents(format, runs.all(), step, names.step_candidates(columns), table.warnings())
+
+
+def _labelled(table: CsvTable) -> tuple[str, str] | None:
+    """The columns of names and values of a long table, where the first row has a word and a number there."""
+    columns = names.long_columns(table.columns)
+    if columns is None or len(table.first_row) != len(table.columns):
+        return None
+    label, value = (table.first_row[table.columns.index(column)] for column in columns)
+    return columns if label and table.number(label) is None and table.number(value) is not None else None
+
+
+def _read_long(table: CsvTable, labelled: tuple[str, str] | None, wanted: Wanted) -> Contents:
+    """Each row's metrics are called as its own cells say: what `metric` holds, or `val/loss` where `split` is `val`.
+
+    So training and validation are never mixed, whatever the column of the values is called.
+    """
+    step = names.choose_step(table.columns, wanted.step, table.path)
+    runs, step_of = Runs(table.path), table.steps(step)
+    for cells in table.rows(table.columns):
+        row = dict(zip(table.columns, cells, strict=True))
+        at = step_of(cells)
+        label = ", ".join(f"{column} {cell}" for column, cell in row.items() if names.is_run(column))
+        run, prefix = runs.of(label, label or table.path.stem), part_prefix(row)
+        if labelled is None:
+            values = {column: table.number(cell) for column, cell in row.items() if not names.is_position(column)}
+        else:
+            values = {row[labelled[0]].strip(): table.number_in(labelled[1], row[labelled[1]])}
+        for metric, value in values.items():
+            if at is not None and value is not None:
+                run.add(prefix + metric, at, value, wanted)
+    return Contents("long CSV", runs.all(), step, names.step_candidates(table.columns), table.warnings())

@@ -177,6 +177,14 @@ class CsvTable:
         return warnings
 
 
+def columns_of(path: Path) -> list[str]:
+    """The columns' names, nothing where the path is not a table."""
+    try:
+        return CsvTable.open(path).columns
+    except ValueError:
+        return []
+
+
 def _cells(line: list[str], delimiter: str) -> list[str]:
     try:
         return [cell.strip() for cell in next(csv.reader(line, delimiter=delimiter), [])]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from oneclock.logs import names
-from oneclock.logs.formats.table import CsvTable
+from oneclock.logs.formats.table import CsvTable, columns_of
 from oneclock.logs.series import Series
 from oneclock.logs.source import Contents, RawRun, Wanted
 
@@ -17,11 +17,7 @@ _COLUMN = re.compile(r"(?P<run>.+) - (?P<metric>[^-].*?)(?P<bound>__MIN|__MAX)?"
 
 
 def sniff(path: Path) -> bool:
-    try:
-        columns = CsvTable.open(path).columns
-    except ValueError:
-        return False
-    return any((match := _COLUMN.fullmatch(column)) and match["bound"] for column in columns)
+    return any((match := _COLUMN.fullmatch(column)) and match["bound"] for column in columns_of(path))
 
 
 def load(path: Path, wanted: Wanted) -> Contents:

@@ -17,7 +17,7 @@ from oneclock.logs.formats import protobuf
 from oneclock.logs.formats.json_lines import gather
 from oneclock.logs.formats.protobuf import BYTES, FIXED64, VARINT
 from oneclock.logs.formats.wandb_records import Records, is_run_file
-from oneclock.logs.source import MOST_RUNS, Contents, Wanted
+from oneclock.logs.source import MOST_RUNS, Contents, Wanted, together
 
 FORMAT = "W&B run file"
 _HISTORY, _CONFIG, _RUN = 2, 5, 17  # fields of Record
@@ -35,14 +35,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
     files = sorted({file.resolve() for file in islice(_files(path), 2 * MOST_RUNS)})
     if len(files) > MOST_RUNS:
         raise ValueError(f"{path} holds more than {MOST_RUNS} runs; name the folder of one")
-    sources = [_read(file, wanted) for file in files]
-    steps = sorted({str(source.step) for source in sources})
-    if not sources or len(steps) > 1:
-        problem = f"its runs count {' and '.join(steps)}: read them one by one" if sources else "no run file of W&B"
-        raise ValueError(f"{path}: {problem}")
-    runs = [run for source in sources for run in source.runs]
-    warnings = [warning for source in sources for warning in source.warnings]
-    return Contents(FORMAT, runs, sources[0].step, sources[0].steps, warnings)
+    return together([_read(file, wanted) for file in files], path)
 
 
 def _files(path: Path) -> Iterator[Path]:
