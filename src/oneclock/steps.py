@@ -73,7 +73,7 @@ def planned_steps(
     >>> planned_steps(epochs=50, samples=75_750, batch_size=128, drop_last=True)
     29550
     """
-    if sum(known is not None for known in (steps, tokens, epochs)) != 1:
+    if sum(given is not None for given in (steps, tokens, epochs)) != 1:
         raise ValueError("give the training time once: as steps, as tokens and tokens per step, or as epochs")
     if tokens is None and tokens_per_step is not None:
         raise ValueError("tokens per step go with tokens (--tokens)")

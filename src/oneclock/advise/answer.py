@@ -147,27 +147,27 @@ def _advice(material: Material, budget: float | None, next_steps: float | None, 
     groups = two_best_betas(runs)
     kept = [run for group in groups for run in group]
     plan, plan_from = plan_of(kept, unit, budget)
-    found = tuple(run_horizon(run, plan) for run in kept)
-    useful, turned = rounded(fmean(one.useful.steps for one in found)), all(one.useful.turned for one in found)
-    low, high = min(one.useful.low for one in found), max(one.useful.high for one in found)
+    horizons = tuple(run_horizon(run, plan) for run in kept)
+    useful, turned = rounded(fmean(run.useful.steps for run in horizons)), all(run.useful.turned for run in horizons)
+    low, high = min(run.useful.low for run in horizons), max(run.useful.high for run in horizons)
     horizon = _next_horizon(useful, turned, next_steps)
     ends = (low, high) if next_steps is None else (horizon, horizon)
     beta, beta_low, beta_high = (_beta(rule, unit, steps) for steps in (horizon, *ends))
-    best = min(found, key=lambda one: one.best_loss)
+    best = min(horizons, key=lambda run: run.best_loss)
     advice = Advice(
         logs=material.logs,
         unit=unit,
         plan=plan,
         plan_from=plan_from,
-        runs=found,
+        runs=horizons,
         useful=useful,
         low=low,
         high=high,
         turned=turned,
         diverged=bool(material.doubts),
-        finished=all(one.useful.finished for one in found),
-        stays=fmean(one.useful.stays for one in found),
-        turn=rounded(fmean(one.useful.turn for one in found)),
+        finished=all(run.useful.finished for run in horizons),
+        stays=fmean(run.useful.stays for run in horizons),
+        turn=rounded(fmean(run.useful.turn for run in horizons)),
         best_step=best.best_step,
         best_loss=best.best_loss,
         paper=paper_stop(groups, plan),

@@ -40,47 +40,47 @@ def _about_rule(advice: Advice, rule: Rule) -> list[str]:
 
 
 def _about_curve(advice: Advice) -> list[str]:
-    found = []
+    sentences = []
     fewest = min(one.useful.evaluations for one in advice.runs)
     if not advice.turned and fewest < FEWEST:
         count = "1 evaluation" if fewest == 1 else f"{fewest} evaluations"
-        found.append(f"only {count}, which can hardly confirm a turn; evaluate more often next time")
+        sentences.append(f"only {count}, which can hardly confirm a turn; evaluate more often next time")
     elif not advice.turned and advice.finished and advice.low < advice.plan / 2:
-        found.append(
+        sentences.append(
             f"whether the loss turned is not clear: from {plain(advice.low)} on it changes less than its noise"
         )
     if not advice.turned and advice.horizon > advice.plan:
-        found.append(f"whether the next run stays useful for all of {plain(advice.horizon)} is not in this log")
-    return found
+        sentences.append(f"whether the next run stays useful for all of {plain(advice.horizon)} is not in this log")
+    return sentences
 
 
 def _about_plan(advice: Advice) -> list[str]:
-    found = []
+    sentences = []
     if advice.plan_from == "the last evaluation":
-        found.append(f"the log does not name its plan: its last evaluation, {plain(advice.plan)}, stands for it")
+        sentences.append(f"the log does not name its plan: its last evaluation, {plain(advice.plan)}, stands for it")
     longest = max(one.useful.seen for one in advice.runs)
     if longest > advice.plan:
-        found.append(f"the log goes on to {plain(longest)}, beyond its plan of {plain(advice.plan)}")
-    return found
+        sentences.append(f"the log goes on to {plain(longest)}, beyond its plan of {plain(advice.plan)}")
+    return sentences
 
 
 def _about_runs(advice: Advice, runs: Sequence[LoggedRun], kept: Sequence[LoggedRun]) -> list[str]:
-    found = []
+    sentences = []
     if len(runs) > 1:
         turned = [one.useful.steps for one in advice.runs if one.useful.turned]
         spread = f", between {plain(min(turned))} and {plain(max(turned))}" if turned else ""
-        found.append(
+        sentences.append(
             f"{len(runs)} runs are taken as seeds of one experiment; {len(turned)} of {len(kept)} turned{spread}"
         )
     if len(kept) < len(runs):
-        found.append(f"of their betas the two with the lowest loss count: {len(kept)} runs")
+        sentences.append(f"of their betas the two with the lowest loss count: {len(kept)} runs")
     if len({run.arguments.max_steps for run in kept}) > 1:
-        found.append("the runs were planned for different lengths: the longest counts as the plan")
+        sentences.append("the runs were planned for different lengths: the longest counts as the plan")
     broken = sum(not math.isfinite(loss) for run in kept for loss in run.curve.losses)
     if broken:
-        found.append(f"losses that are not finite: {broken}; the run may have diverged")
+        sentences.append(f"losses that are not finite: {broken}; the run may have diverged")
     optimizers = {run.arguments.optimizer for run in kept if run.arguments.optimizer}
     others = sorted(name for name in optimizers if "adam" not in name.lower())
     if others:
-        found.append(f"the log names the optimizer {others[0]!r}, and the rule is about Adam")
-    return found
+        sentences.append(f"the log names the optimizer {others[0]!r}, and the rule is about Adam")
+    return sentences

@@ -51,19 +51,19 @@ class Turns:
 def turns(steps: Sequence[float], losses: Sequence[float], seen: float, plan: float) -> Turns:
     """The probability of a turn at every place, from finite losses up to `seen` of `plan` steps.
 
-    >>> found = turns([1, 2, 3, 4, 5, 6, 7, 8], [8, 4, 2, 1, 2, 3, 4, 5], seen=8, plan=8)
-    >>> 3 < found.quantile(0.5) < 5, found.later < 0.01
+    >>> weighed = turns([1, 2, 3, 4, 5, 6, 7, 8], [8, 4, 2, 1, 2, 3, 4, 5], seen=8, plan=8)
+    >>> 3 < weighed.quantile(0.5) < 5, weighed.later < 0.01
     (True, True)
     """
     scale = max(map(abs, losses)) or 1.0
-    found = _weighed(steps, [loss / scale for loss in losses], seen, plan, open_end=True)
-    high = found.quantile(0.95)
-    while len(steps) > GROUPS and found.later < 0.05 and high < steps[-1] / _NEAR:
+    weighed = _weighed(steps, [loss / scale for loss in losses], seen, plan, open_end=True)
+    high = weighed.quantile(0.95)
+    while len(steps) > GROUPS and weighed.later < 0.05 and high < steps[-1] / _NEAR:
         near = sum(step <= _NEAR * high for step in steps)
         steps, losses = steps[:near], losses[:near]
-        found = _weighed(steps, [loss / scale for loss in losses], steps[-1], plan, open_end=False)
-        high = found.quantile(0.95)
-    return Turns(found.edges, found.shares, found.none, found.later, found.noise * scale)
+        weighed = _weighed(steps, [loss / scale for loss in losses], steps[-1], plan, open_end=False)
+        high = weighed.quantile(0.95)
+    return Turns(weighed.edges, weighed.shares, weighed.none, weighed.later, weighed.noise * scale)
 
 
 def outside(evaluations: int) -> float:
@@ -77,11 +77,11 @@ def outside(evaluations: int) -> float:
 
 
 def _weighed(steps: Sequence[float], losses: Sequence[float], seen: float, plan: float, open_end: bool) -> Turns:
-    places, levels, size = _grouped(steps, losses)
+    centres, levels, size = _grouped(steps, losses)
     variance = noise_variance(levels)
     levels = without_spikes(levels, variance)
     odds = _odds(levels, variance)
-    edges = [0.0, *places[:-1], seen]
+    edges = [0.0, *centres[:-1], seen]
     prior = [_prior(start / plan) - _prior(end / plan) for start, end in pairwise(edges)]
     weights = [(1 - _NO_TURN) * share * odd for share, odd in zip(prior, odds[:-1], strict=True)]
     none = 0.0
@@ -95,7 +95,7 @@ def _weighed(steps: Sequence[float], losses: Sequence[float], seen: float, plan:
         edges += ahead
     total = math.fsum(weights) + none
     shares = [weight / total for weight in weights]
-    later = none / total + math.fsum(shares[len(places) :])
+    later = none / total + math.fsum(shares[len(centres) :])
     return Turns(edges, shares, none / total, later, math.sqrt(variance * size))
 
 
@@ -130,5 +130,5 @@ def _grouped(steps: Sequence[float], losses: Sequence[float]) -> tuple[list[floa
     count = len(steps)
     size = -(-count // GROUPS)
     cuts = [0, *range(count % size or size, count + 1, size)]
-    places = [fmean(steps[start:end]) for start, end in pairwise(cuts)]
-    return places, [fmean(losses[start:end]) for start, end in pairwise(cuts)], size
+    centres = [fmean(steps[start:end]) for start, end in pairwise(cuts)]
+    return centres, [fmean(losses[start:end]) for start, end in pairwise(cuts)], size

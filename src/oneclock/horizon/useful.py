@@ -65,8 +65,8 @@ def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
         ValueError: Where the plan is not a finite number above 0, or the curve ends at step 0.
 
     >>> steps = range(500, 20_500, 500)
-    >>> found = useful_horizon(Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps]))
-    >>> found.turned, round(found.steps, -3)
+    >>> answer = useful_horizon(Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps]))
+    >>> answer.turned, round(answer.steps, -3)
     (True, 10000)
     """
     if plan is not None and not 0 < plan < math.inf:
@@ -87,28 +87,28 @@ def _judge(curve: Curve, length: float) -> UsefulHorizon:
     seen = curve.steps[-1]
     kept = [(step, loss) for step, loss in zip(curve.steps, curve.losses, strict=True) if math.isfinite(loss)]
     steps, losses = [step for step, _ in kept], [loss for _, loss in kept]
-    found = turns(steps, losses, seen, length)
+    weights = turns(steps, losses, seen, length)
     tails = outside(len(kept))
-    middle = max(found.quantile(0.5), steps[0])  # what came before the first evaluation is not known
+    middle = max(weights.quantile(0.5), steps[0])  # what came before the first evaluation is not known
     lowest = curve.best_step
-    low, high = min(found.quantile(tails / 2), lowest), max(found.quantile(1 - tails / 2), lowest, middle)
+    low, high = min(weights.quantile(tails / 2), lowest), max(weights.quantile(1 - tails / 2), lowest, middle)
     enough = sum(step > max(middle, lowest) for step in steps) >= LATER
-    turned = enough and found.later < _STILL and _rise(kept, low, high, found.noise) > _CLEAR
-    turn = _readable(middle if turned else found.quantile((1 - found.none) / 2))
-    expected = turned or (found.none < 0.5 and not _finished(length, seen, len(curve.steps)))
+    turned = enough and weights.later < _STILL and _rise(kept, low, high, weights.noise) > _CLEAR
+    turn = _readable(middle if turned else weights.quantile((1 - weights.none) / 2))
+    expected = turned or (weights.none < 0.5 and not _finished(length, seen, len(curve.steps)))
     if not turned:
-        low, high = min(found.quantile(tails), lowest), length
+        low, high = min(weights.quantile(tails), lowest), length
     return UsefulHorizon(
         steps=turn if expected else length,
         low=min(_readable(low), lowest, turn if expected else length),
         high=max(_readable(high), lowest, turn) if turned else length,
         turned=turned,
-        stays=0.0 if turned else found.none,
+        stays=0.0 if turned else weights.none,
         turn=turn,
         plan=length,
         seen=seen,
         evaluations=len(curve.steps),
-        noise=found.noise,
+        noise=weights.noise,
     )
 
 

@@ -93,23 +93,23 @@ def _tensor(data: bytes) -> float | None:
 
 
 def _hparams(metadata: bytes) -> dict[str, Any]:
-    found = {}
+    hparams = {}
     for path_end in protobuf.descend(metadata, (1, 2, 3, 1)):
         entry = {number: value for number, _, value in protobuf.fields(path_end)}
         if isinstance(entry.get(1), bytes) and isinstance(entry.get(2), bytes):
             for number, kind, value in protobuf.fields(entry[2]):
                 name = entry[1].decode(errors="replace")
                 if number == 2 and kind == FIXED64:
-                    found[name] = _DOUBLE.unpack(value)[0]
+                    hparams[name] = _DOUBLE.unpack(value)[0]
                 elif number == 3 and kind == BYTES:
-                    found[name] = value.decode(errors="replace")
-    return found
+                    hparams[name] = value.decode(errors="replace")
+    return hparams
 
 
 def _json_text(tensor: bytes) -> dict[str, Any]:
     text = next((value for number, kind, value in protobuf.fields(tensor) if number == 8 and kind == BYTES), b"")
     try:
-        found = json.loads(text)
+        arguments = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return arguments if isinstance(arguments, dict) else {}

@@ -26,8 +26,8 @@ class Folder:
     def load(self, path: Path, wanted: Wanted) -> Contents:
         logs = list(self._logs(path))
         if len(logs) > 1:
-            found = ", ".join(file.name for _, file in logs[:12])
-            raise ValueError(f"{path} holds {len(logs)} logs: {found}; name the one you mean")
+            listed = ", ".join(file.name for _, file in logs[:12])
+            raise ValueError(f"{path} holds {len(logs)} logs: {listed}; name the one you mean")
         reader, file = logs[0]
         return reader.load(file, wanted)
 

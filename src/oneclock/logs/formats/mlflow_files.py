@@ -52,14 +52,14 @@ def _add(file: Path, series: Series) -> int:
 
 def _runs(path: Path) -> Iterator[Path]:
     for pattern in ("metrics", "*/metrics", "*/*/metrics", "mlruns/*/*/metrics"):
-        for place in path.glob(pattern):
-            if place.is_dir() and (place.parent / "meta.yaml").is_file() and ".trash" not in place.parts:
-                yield place.parent
+        for metrics in path.glob(pattern):
+            if metrics.is_dir() and (metrics.parent / "meta.yaml").is_file() and ".trash" not in metrics.parts:
+                yield metrics.parent
 
 
 def _files(folder: Path) -> dict[str, Path]:
     """Name -> file; a name with a slash is a file in a folder."""
-    return {place.relative_to(folder).as_posix(): place for place in sorted(islice(guards.files(folder), _MOST_FILES))}
+    return {file.relative_to(folder).as_posix(): file for file in sorted(islice(guards.files(folder), _MOST_FILES))}
 
 
 def _name(folder: Path) -> str:

@@ -40,7 +40,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 
 def _runs(folder: Path) -> list[RunFolder]:
-    headers = next(found for pattern in _HEADERS if (found := sorted(folder.glob(pattern))) or pattern == _HEADERS[-1])
+    headers = next(files for pattern in _HEADERS if (files := sorted(folder.glob(pattern))) or pattern == _HEADERS[-1])
     packed = _is_packed(folder / PACKED)
     runs = list(runs_of(folder)) if packed else [RunFolder.read(header.parent) for header in headers]
     experiments = sorted({run.key.experiment for run in runs})

@@ -43,12 +43,12 @@ def load(path: Path, wanted: Wanted) -> Contents:
 def _states(folder: Path) -> list[Path]:
     """The state of the folder itself, and of its newest checkpoint."""
     checkpoints = [
-        (int(match[1]), place)
-        for place in folder.glob(f"checkpoint-*/{_NAME}")
-        if (match := re.fullmatch(r"checkpoint-(\d{1,18})", place.parent.name))
+        (int(match[1]), file)
+        for file in folder.glob(f"checkpoint-*/{_NAME}")
+        if (match := re.fullmatch(r"checkpoint-(\d{1,18})", file.parent.name))
     ]
-    newest = [place for _, place in sorted(checkpoints)[-1:]]
-    return [place for place in [folder / _NAME, *newest] if place.is_file()]
+    newest = [file for _, file in sorted(checkpoints)[-1:]]
+    return [file for file in [folder / _NAME, *newest] if file.is_file()]
 
 
 def _state(path: Path) -> dict[str, Any]:
