@@ -41,15 +41,14 @@ def test_json_lines_nested_and_torn(tmp_path):
 def test_seeds_in_one_file_are_runs_of_their_own(tmp_path):
     path = tmp_path / "seeds.csv"
     path.write_text("seed,step,val_loss\n1,10,3\n1,20,2\n2,10,4\n2,20,5\n")
-    assert logs.read_curves(path) == [Curve([10, 20], [3, 2]), Curve([10, 20], [4, 5])]
+    assert logs.read_log(path).curves == [Curve([10, 20], [3, 2]), Curve([10, 20], [4, 5])]
 
 
-def test_read_curves_refuses_what_are_not_steps(tmp_path):
+def test_epochs_are_no_steps(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("epoch,val_loss\n0,3\n1,2\n")
-    with pytest.raises(ValueError, match="counts epochs"):
-        logs.read_curves(path)
-    assert early_stop(logs.read_curves(path, steps_per_epoch=50)[0]).stop == 100
+    assert logs.read_log(path).unit == "epochs"
+    assert early_stop(logs.read_log(path, steps_per_epoch=50).curves[0]).stop == 100
 
 
 def wandb_export(runs, steps):
@@ -109,13 +108,13 @@ def test_encodings_delimiters_and_line_ends(tmp_path, encoding, delimiter, end):
     path = tmp_path / "log.csv"
     rows = [["step", "naïve", "val_loss"], ["100", "x", "2.5"], ["200", "y", "1.5"], []]
     path.write_bytes(end.join(map(delimiter.join, rows)).encode(encoding))
-    assert logs.read_curves(path) == [Curve([100, 200], [2.5, 1.5])]
+    assert logs.read_log(path).curves == [Curve([100, 200], [2.5, 1.5])]
 
 
 def test_decimal_commas_quotes_and_repeated_headers(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text('step;"val_loss";note\n100;2,5;"a;b"\nstep;val_loss;note\n200;1,5;"two\nlines"\n')
-    assert logs.read_curves(path) == [Curve([100, 200], [2.5, 1.5])]
+    assert logs.read_log(path).curves == [Curve([100, 200], [2.5, 1.5])]
 
 
 def test_what_is_better_when_higher_is_negated(tmp_path):
@@ -132,7 +131,7 @@ def test_what_is_better_when_higher_is_negated(tmp_path):
 def test_a_folder_is_read_where_one_log_is_in_it(tmp_path):
     (tmp_path / "a.csv").write_text("step,val_loss\n1,3\n2,2\n")
     (tmp_path / "notes.txt").write_text("nothing, of interest\nreally\n")
-    assert logs.read_curves(tmp_path) == [Curve([1, 2], [3, 2])]
+    assert logs.read_log(tmp_path).curves == [Curve([1, 2], [3, 2])]
     (tmp_path / "b.jsonl").write_text('{"step": 1, "val_loss": 2}\n')
     with pytest.raises(ValueError, match=r"2 logs: a\.csv, b\.jsonl"):
         logs.read_log(tmp_path)

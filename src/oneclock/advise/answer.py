@@ -130,7 +130,7 @@ def advise(
         columns=columns,
         higher_is_better=higher_is_better,
     )
-    if material.doubts and budget is not None:  # a run that diverged did not reach its plan
+    if material.diverged and budget is not None:  # a run that diverged did not reach its plan
         budget = min(budget, max(run.curve.steps[-1] for run in material.runs))
     advice = _advice(material, budget, next_steps, resolve_rule(rule, refreshes))
     return _with_the_metrics_sign(advice) if material.higher_is_better else advice
@@ -164,7 +164,7 @@ def _advice(material: Material, budget: float | None, next_steps: float | None, 
         low=low,
         high=high,
         turned=turned,
-        diverged=bool(material.doubts),
+        diverged=material.diverged,
         finished=all(run.useful.finished for run in horizons),
         stays=fmean(run.useful.stays for run in horizons),
         turn=rounded(fmean(run.useful.turn for run in horizons)),
@@ -180,7 +180,7 @@ def _advice(material: Material, budget: float | None, next_steps: float | None, 
         used=_used(kept, unit, useful),
         lr=_agreed([run.arguments.lr for run in kept]),
     )
-    advice = replace(advice, doubts=(*material.doubts, *doubts(advice, rule, runs, kept)))
+    advice = replace(advice, doubts=tuple(doubts(advice, rule, runs, kept)))
     return replace(advice, next=words.next_line(advice, rule))
 
 

@@ -76,6 +76,8 @@ def _about_runs(advice: Advice, runs: Sequence[LoggedRun], kept: Sequence[Logged
         sentences.append(f"of their betas the two with the lowest loss count: {len(kept)} runs")
     if len({run.arguments.max_steps for run in kept}) > 1:
         sentences.append("the runs were planned for different lengths: the longest counts as the plan")
+    if advice.diverged:
+        sentences.append("a run diverged: nothing after its last finite loss counts")
     broken = sum(not math.isfinite(loss) for run in kept for loss in run.curve.losses)
     if broken:
         sentences.append(f"losses that are not finite: {broken}; the run may have diverged")

@@ -19,7 +19,7 @@ Source = Log | LoggedRun | Curve | str | os.PathLike[str] | Table
 
 @dataclass(frozen=True)
 class Material:
-    """The logs that were read, all runs up to where they diverged, what they count, and the doubts about them.
+    """The logs that were read, all runs up to where they diverged, what they count, and whether any diverged.
 
     Where `higher_is_better`, the runs' curves hold the negated metric.
     """
@@ -28,7 +28,7 @@ class Material:
     runs: tuple[LoggedRun, ...]
     unit: str
     higher_is_better: bool
-    doubts: tuple[str, ...]
+    diverged: bool
 
 
 def collect(source: Source | Sequence[Source], **options: Any) -> Material:
@@ -55,8 +55,8 @@ def collect(source: Source | Sequence[Source], **options: Any) -> Material:
         )
     _refuse_two_directions(logs, runs)
     _refuse_constant(runs)
-    doubts = [doubt for run in runs for doubt in _about_divergence(run, units[0], len(runs))]
-    return Material(logs, tuple(map(_until_divergence, runs)), units[0], runs[0].higher_is_better, tuple(doubts))
+    diverged = any(run.diverged_at is not None for run in runs)
+    return Material(logs, tuple(map(_until_divergence, runs)), units[0], runs[0].higher_is_better, diverged)
 
 
 def _is_one(source: object) -> bool:
@@ -94,11 +94,3 @@ def _until_divergence(run: LoggedRun) -> LoggedRun:
     end = run.curve.steps.index(run.diverged_at)
     curve = Curve(run.curve.steps[:end], run.curve.losses[:end])
     return replace(run, curve=curve, arguments=replace(run.arguments, max_steps=None, epochs=None))
-
-
-def _about_divergence(run: LoggedRun, unit: str, runs: int) -> list[str]:
-    if run.diverged_at is None:
-        return []
-    name = f" {run.name}" if runs > 1 else ""
-    first = f"{unit.removesuffix('s')} {run.diverged_at:,g}"
-    return [f"the run{name} diverged: from {first} on no loss is finite, and nothing there counts"]

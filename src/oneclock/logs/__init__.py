@@ -3,7 +3,7 @@
 `read_log` looks at the content, not the name, to find the format. Nothing is ever unpickled.
 """
 
-from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, NotFinite, read_curves, read_log, read_text
+from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, NotFinite, read_log, read_text
 
 __all__ = [
     "FILES",
@@ -11,7 +11,6 @@ __all__ = [
     "Log",
     "LoggedRun",
     "NotFinite",
-    "read_curves",
     "read_log",
     "read_text",
 ]

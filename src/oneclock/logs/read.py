@@ -36,7 +36,7 @@ from oneclock.logs.inputs import Table, as_file
 from oneclock.logs.log_warnings import about_curves, about_metric, about_points
 from oneclock.logs.series import placeholders_in
 from oneclock.logs.source import Contents, RawRun, Reader, Wanted
-from oneclock.logs.step_units import Conversion, StepUnit, step_unit
+from oneclock.logs.step_units import step_unit
 from oneclock.logs.timeline import Timeline
 from oneclock.metric import LOWER_BY_NAME, Direction, decide
 from oneclock.plain_text import printable
@@ -175,11 +175,11 @@ def read_log(
     >>> log.format, log.metric, log.step, log.curves
     ('CSV', 'val_loss', 'step', [Curve(steps=(100, 200), losses=(2.0, 1.5))])
     """
-    conversion = Conversion(steps_per_epoch, tokens_per_step)
-    wanted = Wanted(metric, step, None if columns is None else tuple(columns), higher_is_better)
+    named = None if columns is None else tuple(columns)
+    wanted = Wanted(metric, step, named, higher_is_better, steps_per_epoch, tokens_per_step)
     with as_file(path) as (file, called):
         try:
-            log = read_as(plain_csv if columns is not None else _reader_of(file), file, wanted, conversion)
+            log = read_as(plain_csv if columns is not None else _reader_of(file), file, wanted)
         except NotFinite as error:
             raise NotFinite(str(error).replace(str(file), called)) from None
         except ValueError as error:
@@ -207,27 +207,19 @@ def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: f
     >>> read_text(path).curves
     [Curve(steps=(0, 250), losses=(4.3, 2.5))]
     """
-    return read_as(terminal, Path(path), Wanted(metric), Conversion(steps_per_epoch))
+    return read_as(terminal, Path(path), Wanted(metric, steps_per_epoch=steps_per_epoch))
 
 
-def read_as(reader: Reader, path: Path, wanted: Wanted, conversion: Conversion | None = None) -> Log:
+def read_as(reader: Reader, path: Path, wanted: Wanted) -> Log:
     """Read the path as one format, whatever it looks like. Every problem is a ValueError with one plain line."""
     try:
-        return _log(path, reader.load(path, wanted), wanted, conversion or Conversion())
+        return _log(path, reader.load(path, wanted), wanted)
     except NotFinite as error:
         raise NotFinite(printable(str(error))) from None
     except ValueError as error:
         raise ValueError(printable(str(error))) from None
     except (csv.Error, sqlite3.Error, RecursionError, OverflowError) as error:
         raise ValueError(printable(f"{path} looks like {reader.FORMAT} but cannot be read: {error}")) from None
-
-
-def read_curves(path: str | Path, metric: str | None = None, steps_per_epoch: float | None = None) -> list[Curve]:
-    """The curves of a log, one per run, in optimizer steps; ValueError where the log does not count steps."""
-    log = read_log(path, metric, steps_per_epoch=steps_per_epoch)
-    if log.unit != "steps":
-        raise ValueError(f"{path} counts {log.unit}, not steps; log the step too, or give the steps per epoch")
-    return log.curves
 
 
 def _reader_of(path: Path) -> Reader:
@@ -241,7 +233,7 @@ def _reader_of(path: Path) -> Reader:
     raise ValueError(printable(f"{path} is not a log that can be read; {describe(path)}"))
 
 
-def _log(path: Path, source: Contents, wanted: Wanted, conversion: Conversion) -> Log:
+def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     metric, chosen = _chosen(path, source, wanted, seen)
     series = [run.series[metric] for run in chosen]
@@ -254,7 +246,7 @@ def _log(path: Path, source: Contents, wanted: Wanted, conversion: Conversion) -
     else:
         for one, without in zip(series, placeholders, strict=True):
             left_out += Counter(value for value in one.points()[1] if value in without)
-    unit = step_unit(source, chosen, [line.steps[0] for line in lines], conversion)
+    unit = step_unit(source, chosen, min(line.steps[0] for line in lines) == 0, wanted)
     sign = -1 if direction.higher_is_better else 1
     runs = [
         LoggedRun(
@@ -266,7 +258,7 @@ def _log(path: Path, source: Contents, wanted: Wanted, conversion: Conversion) -
         for run, line in zip(chosen, lines, strict=True)
         if any(map(math.isfinite, line.values))
     ]
-    if unit == StepUnit("steps"):
+    if unit.unit == "steps" and unit.times == unit.per == 1:
         _refuse_fractions(path, [run.curve for run in runs])
     if not runs:
         others = [name for name in seen if name != metric]

@@ -26,6 +26,14 @@ class Wanted:
     step: str | None = None
     columns: tuple[str, ...] | None = None
     higher_is_better: bool | None = None
+    steps_per_epoch: float | None = None
+    tokens_per_step: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps_per_epoch", "tokens_per_step"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 2**53:
+                raise ValueError(f"{name.replace('_', ' ')} must be a number above 0, got {value!r}")
 
     def only(self, metric: str) -> Wanted:
         """The same request for one metric that was chosen."""

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from oneclock.logs import names
 from oneclock.logs.arguments import understood
-from oneclock.logs.source import Contents, RawRun
+from oneclock.logs.source import Contents, RawRun, Wanted
 from oneclock.rule import int_if_whole
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """What the user says about an optimizer step: how many make an epoch, how many tokens or samples make one."""
-
-    steps_per_epoch: float | None = None
-    tokens_per_step: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value is not None and not 0 < value < 2**53:
-                raise ValueError(f"{name.replace('_', ' ')} must be a number above 0, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -39,60 +26,54 @@ class StepUnit:
         return [int_if_whole((step + self.offset) * self.times / self.per) for step in logged]
 
 
-def step_unit(source: Contents, runs: list[RawRun], starts: list[float], conversion: Conversion) -> StepUnit:
-    """The unit of a log whose series start at `starts`, with a warning where a conversion has no use.
+def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wanted) -> StepUnit:
+    """The unit of a log, with a warning where a conversion was used, is missing or has no use.
 
-    >>> step_unit(Contents("CSV", [], step="tokens"), [], [0.0], Conversion(tokens_per_step=1024)).per
-    1024.0
+    Steps per epoch may come from the runs' own arguments, where these agree. `from_zero`: the first step is 0.
+
+    >>> step_unit(Contents("CSV", [], step="tokens"), [], True, Wanted(tokens_per_step=1024)).per
+    1024
     """
-    unit = _step_unit(source, runs, starts, conversion)
-    return replace(unit, warnings=(*unit.warnings, *_not_needed(source.step, conversion)))
+    step, per_step = source.step, wanted.tokens_per_step
+    of_runs = {understood(run.arguments, run.logged_arguments).steps_per_epoch for run in runs}
+    per_epoch = wanted.steps_per_epoch or (of_runs.pop() if len(of_runs) == 1 else None)
+    warnings = _not_needed(step, wanted)
+    if step is None:
+        taken = "evaluations are counted instead"
+        if per_epoch is not None:
+            taken = f"each evaluation is taken as one epoch of {per_epoch:g} steps"
+        warnings.append(f"it has no step column: {taken}")
+        return StepUnit("steps" if per_epoch else "evaluations", per_epoch or 1.0, warnings=tuple(warnings))
+    if names.is_epoch(step):
+        if from_zero:
+            warnings.append("its epochs are counted from 0: epoch 0 is taken as one finished epoch")
+        if per_epoch is None:
+            warnings.append("it counts epochs, not steps; give the steps per epoch to have it in steps")
+        else:
+            warnings.append(f"epochs were converted to steps, {per_epoch:g} steps per epoch")
+        unit = "steps" if per_epoch else "epochs"
+        return StepUnit(unit, per_epoch or 1.0, offset=float(from_zero), warnings=tuple(warnings))
+    if (amount := names.amount(step)) is not None:
+        if per_step is None:
+            warnings.append(
+                f"it counts {amount}, not steps; give the {amount} of one optimizer step to have it in steps"
+            )
+        else:
+            warnings.append(f"{amount} were converted to steps, {per_step:,g} per step")
+        return StepUnit("steps" if per_step else amount, per=per_step or 1.0, warnings=tuple(warnings))
+    return StepUnit("steps", warnings=tuple(warnings))
 
 
-def _step_unit(source: Contents, runs: list[RawRun], starts: list[float], conversion: Conversion) -> StepUnit:
-    per_epoch = conversion.steps_per_epoch or _steps_per_epoch(runs)
-    if source.step is None and per_epoch is None:
-        return StepUnit("evaluations", warnings=("it has no step column: evaluations are counted instead",))
-    if source.step is None:
-        assert per_epoch is not None
-        warning = f"it has no step column: each evaluation is taken as one epoch of {per_epoch:g} steps"
-        return StepUnit("steps", per_epoch, warnings=(warning,))
-    if names.is_epoch(source.step):
-        return _of_epochs(min(starts) == 0, per_epoch)
-    if (amount := names.amount(source.step)) is not None:
-        return _of_amounts(amount, conversion.tokens_per_step)
-    return StepUnit("steps")
-
-
-def _not_needed(step: str | None, conversion: Conversion) -> list[str]:
+def _not_needed(step: str | None, wanted: Wanted) -> list[str]:
     """Warnings about conversions that have no use for this log.
 
-    >>> _not_needed("step", Conversion(steps_per_epoch=500))
+    >>> _not_needed("step", Wanted(steps_per_epoch=500))
     ['steps per epoch were given and not needed: this log counts steps']
     """
     counts = "evaluations" if step is None else "epochs" if names.is_epoch(step) else names.amount(step) or "steps"
-    used = {"evaluations": "steps_per_epoch", "epochs": "steps_per_epoch", "steps": None}.get(counts, "tokens_per_step")
-    unused = [name.replace("_", " ") for name, value in vars(conversion).items() if value is not None and name != used]
+    unused = []
+    if wanted.steps_per_epoch and counts not in ("evaluations", "epochs"):
+        unused.append("steps per epoch")
+    if wanted.tokens_per_step and counts not in ("tokens", "samples"):
+        unused.append("tokens per step")
     return [f"{name} were given and not needed: this log counts {counts}" for name in unused]
-
-
-def _of_epochs(from_zero: bool, per_epoch: float | None) -> StepUnit:
-    warnings = ("its epochs are counted from 0: epoch 0 is taken as one finished epoch",) if from_zero else ()
-    if per_epoch is None:
-        advice = "it counts epochs, not steps; give the steps per epoch to have it in steps"
-        return StepUnit("epochs", offset=float(from_zero), warnings=(*warnings, advice))
-    converted = f"epochs were converted to steps, {per_epoch:g} steps per epoch"
-    return StepUnit("steps", float(per_epoch), offset=float(from_zero), warnings=(*warnings, converted))
-
-
-def _of_amounts(unit: str, per_step: float | None) -> StepUnit:
-    if per_step is None:
-        advice = f"it counts {unit}, not steps; give the {unit} of one optimizer step to have it in steps"
-        return StepUnit(unit, warnings=(advice,))
-    return StepUnit("steps", per=float(per_step), warnings=(f"{unit} were converted to steps, {per_step:,g} per step",))
-
-
-def _steps_per_epoch(runs: list[RawRun]) -> float | None:
-    """Steps per epoch from the runs' own arguments, where they agree."""
-    values = {understood(run.arguments, run.logged_arguments).steps_per_epoch for run in runs}
-    return values.pop() if len(values) == 1 else None
