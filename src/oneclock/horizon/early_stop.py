@@ -41,14 +41,11 @@ def early_stop(
 ) -> EarlyStop:
     """Stop at the first evaluation `patience` steps after the best, or at the last evaluation.
 
-    `budget` is the planned length of training in steps (default: the last step), `patience` is in steps (default: a
-    tenth of the budget). An improvement is `loss < best - min_delta`.
-
     Args:
         curve: A validation curve.
         budget: The planned length of training in steps (default: the last step).
         patience: In steps (default: a tenth of the budget).
-        min_delta: By how much a loss must be lower to count.
+        min_delta: An improvement is `loss < best - min_delta`.
 
     Returns:
         Where training would have stopped, its best step, and whether the patience ran out before the curve's end.
@@ -88,11 +85,7 @@ def mean_best_loss(seeds: Sequence[Curve]) -> float:
 
 
 def effective_horizon(
-    curves: Mapping[float, Sequence[Curve]],
-    budget: float,
-    convention: Convention = "stop",
-    patience: float | None = None,
-    min_delta: float = 0.0,
+    curves: Mapping[float, Sequence[Curve]], budget: float, convention: Convention = "stop"
 ) -> int | float:
     """T_ES of one experiment from its curves, beta -> one curve per seed: in steps, to one significant digit.
 
@@ -102,8 +95,6 @@ def effective_horizon(
         curves: Validation curves by beta, one per seed.
         budget: The planned length of training in steps.
         convention: "stop", the early stop, or "best", the step of the best loss.
-        patience: As in `early_stop`.
-        min_delta: As in `early_stop`.
 
     Returns:
         Steps, to one significant digit.
@@ -115,7 +106,7 @@ def effective_horizon(
     >>> effective_horizon({0.9: [good], 0.99: [bad]}, budget=1000)
     1000
     """
-    return one_digit(mean_early_stop(curves, budget, convention, patience, min_delta))
+    return one_digit(mean_early_stop(curves, budget, convention))
 
 
 def mean_early_stop(

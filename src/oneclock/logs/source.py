@@ -99,34 +99,25 @@ class RawRun:
             self.logged_arguments[name] = LoggedArgument(value)
 
 
-class Runs:
-    """The runs of one log, each met by its key; a log of very many is not of one experiment.
+class Runs(dict[Hashable, RawRun]):
+    """The runs of one log by key, in the order met; a log of very many is not of one experiment.
 
     >>> runs = Runs("log.csv")
     >>> runs.of(("seed", 1), "seed 1") is runs.of(("seed", 1), "seed 1")
     True
     """
 
-    def __init__(self, where: object) -> None:
-        self._where = where
-        self._runs: dict[Hashable, RawRun] = {}
+    def __init__(self, path: Path | str) -> None:
+        super().__init__()
+        self._path = path
 
     def of(self, key: Hashable, name: str) -> RawRun:
         """The run of that key, begun where it is new."""
-        run = self._runs.get(key)
-        if run is None:
-            if len(self._runs) >= MOST_RUNS:
-                raise ValueError(f"{self._where} holds more than {MOST_RUNS} runs; read those of one experiment alone")
-            run = self._runs[key] = RawRun(name)
-        return run
-
-    def get(self, key: Hashable) -> RawRun | None:
-        """The run of that key, if it was met."""
-        return self._runs.get(key)
-
-    def all(self) -> list[RawRun]:
-        """Every run, in the order met."""
-        return list(self._runs.values())
+        if key not in self:
+            if len(self) >= MOST_RUNS:
+                raise ValueError(f"{self._path} holds more than {MOST_RUNS} runs; read those of one experiment alone")
+            self[key] = RawRun(name)
+        return self[key]
 
 
 @dataclass

@@ -56,12 +56,12 @@ def gather(objects: Iterable[Mapping[str, Any]], path: Path, wanted: Wanted, for
             continue
         label = ", ".join(f"{key} {content}" for key, content in pairs.items() if names.is_run(key))
         words += _add(runs.of(label, label or path.stem), at, pairs, wanted)
-    for run in runs.all():
+    for run in runs.values():
         run.arguments |= settings
     warnings = [f"{stepless:,} entries with a loss have no {step!r} and were left out"] if stepless else []
     if words:
         warnings.append(f"{words:,} losses are words, not numbers, and were left out")
-    return Contents(format, runs.all(), step, names.step_candidates(keys), warnings)
+    return Contents(format, list(runs.values()), step, names.step_candidates(keys), warnings)
 
 
 class _StepOf:

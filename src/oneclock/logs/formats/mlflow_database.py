@@ -35,9 +35,11 @@ def load(path: Path, wanted: Wanted) -> Contents:
             else:
                 runs.of(run_id, str(run_id)).add(metric, where, loss, only)
         _add_names_and_arguments(connection, path, runs)
-    for run in runs.all():
+    for run in runs.values():
         run.note(keys)
-    return Contents(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
+    return Contents(
+        FORMAT, list(runs.values()), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else []
+    )
 
 
 def _add_names_and_arguments(connection: sqlite3.Connection, path: Path, runs: Runs) -> None:

@@ -66,9 +66,9 @@ def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
         for index in rates:
             if (rate := table.number(cells[index])) is not None:
                 run.log_argument(table.columns[index], rate)
-    for run in runs.all():
+    for run in runs.values():
         run.note(others)
-    return Contents(format, runs.all(), step, names.step_candidates(columns), table.warnings())
+    return Contents(format, list(runs.values()), step, names.step_candidates(columns), table.warnings())
 
 
 def _labelled(table: CsvTable) -> tuple[str, str] | None:
@@ -99,4 +99,4 @@ def _read_long(table: CsvTable, labelled: tuple[str, str] | None, wanted: Wanted
         for metric, value in values.items():
             if at is not None and value is not None:
                 run.add(prefix + metric, at, value, wanted)
-    return Contents("long CSV", runs.all(), step, names.step_candidates(table.columns), table.warnings())
+    return Contents("long CSV", list(runs.values()), step, names.step_candidates(table.columns), table.warnings())

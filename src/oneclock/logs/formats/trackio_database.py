@@ -37,7 +37,9 @@ def load(path: Path, wanted: Wanted) -> Contents:
             for key, text in database.rows(connection, path, f"SELECT {run_id}, config FROM configs"):
                 if run_of_key := runs.get(key):
                     run_of_key.arguments |= dict(flat(_object(text) or {}))
-    return Contents(FORMAT, runs.all(), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else [])
+    return Contents(
+        FORMAT, list(runs.values()), warnings=[f"{bad:,} rows are damaged and were left out"] if bad else []
+    )
 
 
 def _object(text: object) -> dict[str, Any] | None:
