@@ -318,7 +318,7 @@ def _refuse_fractions(path: Path, curves: list[Curve]) -> None:
     if fraction is not None:
         raise ValueError(
             f"{path} has the step {fraction:g}, but optimizer steps are whole numbers; "
-            "name the column that counts them (--step), or write the steps out"
+            "name the column that counts them (step, --step), or write the steps out"
         )
 
 
