@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.lab.paper.subject import published
-from oneclock.report import folder, plot, rules, surfaces, sweeps
-from oneclock.report import train_and_time as introduction
+from oneclock.report import folder, plot
 from oneclock.report.subject import Subject, subject_of
+from oneclock.report.sweeps import curve_figures
 
 ROOT = Path(__file__).parents[1]
 DOCS, STUDIES = ROOT / "docs", ROOT / "studies"
@@ -24,14 +24,7 @@ QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
 def draw(subject: Subject, prefix: str) -> None:
     """The figures of a subject that some page shows, as prefix-NAME.svg."""
     pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
-    figures = [
-        *sweeps.sweep_figures(subject.analysis),
-        *surfaces.surface_figures(subject.analysis),
-        *sweeps.curve_figures(subject.study, subject.analysis),
-        *rules.rule_figures(subject.analysis),
-        *introduction.introduction_figures(subject.analysis),
-    ]
-    for figure in figures:
+    for figure in (*folder.figures_of(subject), *curve_figures(subject.study, subject.analysis)):
         if f"images/{prefix}-{figure.name}.svg" in pages:
             (path,) = plot.save(figure, IMAGES, ("svg",))
             path.replace(IMAGES / f"{prefix}-{figure.name}.svg")

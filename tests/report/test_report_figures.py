@@ -10,26 +10,21 @@ from report_studies import SCRIPT
 
 from oneclock.lab.paper.published import losses_study
 from oneclock.lab.paper.subject import published
-from oneclock.report import plot, rules, sweeps
-from oneclock.report import train_and_time as introduction
+from oneclock.report import plot, sweeps
 from oneclock.report.chart import Figure, memory_place
+from oneclock.report.folder import figures_of
 from oneclock.report.palette import colours
 from oneclock.report.subject import Subject
 from oneclock.stats import analyse
 
 
 def all_figures(subject: Subject) -> list[Figure]:
-    return [
-        *sweeps.sweep_figures(subject.analysis, subject.plain_means),
-        *sweeps.curve_figures(subject.study, subject.analysis),
-        *rules.rule_figures(subject.analysis),
-        *introduction.introduction_figures(subject.analysis),
-    ]
+    return [*figures_of(subject), *sweeps.curve_figures(subject.study, subject.analysis)]
 
 
 def test_svg_bytes_are_deterministic_and_every_format_is_written(subject: Subject, tmp_path: Path) -> None:
     figures = {figure.name: figure for figure in all_figures(subject)}
-    chosen = [figures["beta-sweeps-heldout"], figures["noise"]]
+    chosen = [figures["beta-sweeps-heldout"], figures["gaps-per-rule"]]
     for figure in chosen:
         first = plot.save(figure, tmp_path / "one")
         second = plot.save(figure, tmp_path / "two", formats=("svg", "pdf"))
@@ -42,20 +37,20 @@ def test_svg_bytes_are_deterministic_and_every_format_is_written(subject: Subjec
 
 def test_figure_names_are_safe_file_names(subject: Subject) -> None:
     names = [figure.name for figure in all_figures(subject)]
-    assert len(names) == len(set(names)) == 2 + 3 + 4 + 2
+    assert len(names) == len(set(names)) == 1 + 2 + 1 + 3  # overview, sweeps, rules, curves
     assert not any(set("<>/\\ ") & set(name) for name in names)
     assert any(SCRIPT in figure.title for figure in all_figures(subject))
 
 
-def test_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
+def test_the_papers_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
     for result in subject.analysis.experiments:
-        chart = sweeps.sweep_chart(result, 1000, [point.beta for point in result.points])
-        curve, single, best, choice, *arms = chart.series
+        chart = sweeps.sweep_chart(result, [point.beta for point in result.points], 1000)
+        curve, single, best, choice, *pairs = chart.series
         assert (single.marker, len(single.x)) == ("ring", sum(point.seeds == 1 for point in result.points))
-        assert [arm.y for arm in arms] == [(arm.loss, arm.loss) for arm in result.baselines]
+        assert [pair.y for pair in pairs] == [(pair.loss, pair.loss) for pair in result.baselines]
         assert best.x == (pytest.approx(-math.log10(1 - result.best.beta)),)
         assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)
-        assert best.y == (next(point.loss for point in result.points if point.beta == result.best.beta),)
+        assert best.y == (next(point.mean_loss for point in result.points if point.beta == result.best.beta),)
         assert [low is None for low in curve.low] == [point.seeds == 1 for point in result.points]
         (span,) = chart.spans
         assert (round(1000 * 10**span.low), round(1000 * 10**span.high)) == (
@@ -64,12 +59,17 @@ def test_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
         )
 
 
-def test_refresh_rule_is_flat_and_a_fixed_beta_is_not(subject: Subject) -> None:
-    (chart,) = rules.refresh_figure(subject.analysis).charts
-    lines = {series.name: series for series in chart.series}
-    assert set(lines["refresh rule, R₀ = 1000"].y) == {3.0}
-    low, high = lines["fixed β = 0.99"].y
-    assert high - low == pytest.approx(lines["fixed β = 0.99"].x[1] - lines["fixed β = 0.99"].x[0])
+def test_the_sweep_chart_marks_the_best_and_the_recommended_beta_at_their_losses(subject: Subject) -> None:
+    for result in subject.analysis.experiments:
+        chart = sweeps.sweep_chart(result, [point.beta for point in result.points])
+        curve, _, best, recommended, *_ = chart.series
+        losses = {point.beta: point.loss for point in result.points}
+        rule = next(rule for rule in result.rules if rule.name == "recommended")
+        assert curve.y == tuple(losses.values())
+        assert (best.x, best.y) == ((memory_place(result.best.beta),), (losses[result.best.beta],))
+        assert recommended.x == (memory_place(rule.beta),)
+        assert recommended.y[0] / best.y[0] - 1 == pytest.approx(rule.excess)
+        assert (chart.spans, chart.lines) == ((), ())
 
 
 def test_lines_differ_by_more_than_colour(subject: Subject) -> None:
@@ -86,38 +86,33 @@ def test_lines_differ_by_more_than_colour(subject: Subject) -> None:
 def test_published_figures_draw_the_papers_own_losses(tmp_path: Path) -> None:
     subject = published()
     figures = all_figures(subject)
-    assert [figure.name for figure in figures] == [
-        "beta-sweeps-development", "beta-sweeps-heldout", "gaps-per-rule", "r0-sweep", "noise", "refresh-count"
-    ]  # fmt: skip
-    first = figures[0].charts[0]
+    names = [figure.name for figure in figures]
+    assert names == ["overview", "beta-sweeps-development", "beta-sweeps-heldout", "gaps-per-rule"]
+    first = figures[1].charts[0]
     assert first.y.label == "smallest validation loss"
     assert len(first.series[0].y) == 13
     assert first.series[0].y[0] == pytest.approx(3.9433411884)
     (choice,) = (series for series in first.series if series.name == "the rule's choice")
     assert 100 * (choice.y[0] / min(first.series[0].y) - 1) == pytest.approx(0.515, abs=5e-4)  # as the paper prints it
-    plateau = figures[3].charts[0].spans[0]
-    assert plateau.low < 1000 < 1300 < plateau.high
-    assert plateau.low > 900
-    assert plateau.high < 1400
 
 
 def test_the_papers_figures_have_every_beta_with_its_label_and_a_line_at_the_smallest_mean() -> None:
     analysis = analyse(losses_study(), draws=10, repeats=2)
-    development, heldout = sweeps.sweep_figures(analysis)
+    development, heldout = sweeps.sweep_figures(analysis, as_paper=True)
     assert (len(development.charts), len(heldout.charts)) == (8, 3)
     labels = [
         "0",
-        "0.438",
-        "0.684",
-        "0.822",
+        "0.44",
+        "0.68",
+        "0.82",
         "0.9",
         "0.944",
         "0.968",
         "0.982",
         "0.99",
-        "0.994",
-        "0.997",
-        "0.998",
+        "0.9944",
+        "0.9968",
+        "0.9982",
         "0.999",
     ]
     for chart, result in zip([*development.charts, *heldout.charts], analysis.experiments, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from report_studies import write_run
 
 from oneclock.report import folder
-from oneclock.report import notebook_view as shown
+from oneclock.report import selection as shown
 from oneclock.report.explorer import explorer
 from oneclock.report.subject import Subject, subject_of
 from oneclock.report.sweeps import curve_figures, sweep_figures

@@ -58,7 +58,7 @@ def test_the_path_goes_through_the_best_beta_at_each_rate_that_three_ran_at():
     columns = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells), "min_val_loss": losses}
     columns |= {"beta": [beta for beta, _ in cells], "lr": [rate for _, rate in cells]}
     (figure,) = surface_figures(analyse(read(columns), draws=20, repeats=5))
-    path = next(series for series in figure.charts[0].series if series.name == "best beta at each rate")
+    path = next(series for series in figure.charts[0].series if series.name == "best beta at each learning rate")
     assert [1 - 10**-place for place in path.x] == pytest.approx([*ridge.values()])
     assert [10**height for height in path.y] == pytest.approx([*ridge])
 
@@ -67,7 +67,7 @@ def test_the_profile_holds_each_beta_at_its_best_rate(analysis):
     (figure,) = surface_figures(analysis)
     valley = figure.charts[1].series[0]
     assert len(valley.x) == len(BETAS)
-    assert all("rate 1:" in text for text in valley.texts)
+    assert all("lr 1:" in text for text in valley.texts)
     assert min(valley.y) == valley.y[BETAS.index(0.9)]
 
 
@@ -112,4 +112,7 @@ def test_both_renderers_draw_it(analysis, tmp_path: Path):
     (figure,) = surface_figures(analysis)
     (path,) = plot.save(figure, tmp_path, ["png"])
     assert path.stat().st_size > 10_000
-    assert [chart_data(chart)["title"] for chart in figure.charts] == ["beta and rate", "at each beta's best rate"]
+    assert [chart_data(chart)["title"] for chart in figure.charts] == [
+        "beta and learning rate",
+        "at each beta's best learning rate",
+    ]

@@ -3,7 +3,6 @@
 import pytest
 
 from oneclock.lab.paper.published import losses_study
-from oneclock.report.train_and_time import introduction_figures
 from oneclock.rule import Fixed
 from oneclock.stats import analyse, as_json, read
 from oneclock.stats.rules import compare_all, outcome_of
@@ -147,19 +146,7 @@ def test_the_papers_losses_have_neither():
     analysis = analyse(losses_study(), draws=20, repeats=5)
     assert (analysis.train_and_time.train, analysis.train_and_time.times) == ((), ())
     assert (train_robustness(analysis).rows, time_to_target(analysis).rows) == ((), ())
-    assert list(introduction_figures(analysis)) == []
 
 
-def test_the_figures_show_each_experiment_of_each_rule(analysis):
-    train, times = introduction_figures(analysis)
-    rules = len(analysis.train_and_time.times)
-    dots = [line for line in times.charts[0].series if line.marker in ("circle", "square", "cross")]
-    assert sum(len(line.x) for line in dots) == sum(
-        ratio is not None for row in analysis.train_and_time.times for ratio in row.ratios
-    )
-    never = [line for line in dots if line.marker == "cross"]
-    assert {x for line in never for x in line.x} == {times.charts[0].x.ticks[-1][0]}
-    assert times.charts[0].x.ticks[-1][1] == "never"
-    assert len(train.charts[0].y.ticks) == len(times.charts[0].y.ticks) == rules
-    assert "Refresh R0=1000 (2 of 3)" in [text for _, text in times.charts[0].y.ticks]
+def test_the_json_has_the_times_by_rule(analysis):
     assert as_json(analysis)["train_and_time"]["times"][1]["name"] == "recommended"

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from oneclock.runs.best import short_beta
 
 Dash = Literal["solid", "dashed", "dotted", "dashdot", "none"]
 Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame", "ring", "cell"]
@@ -35,7 +37,7 @@ class Axis:
 class Trace:
     """Points in their order, joined by a line unless `dash` is none; `low` and `high` bound a band, None where unknown.
 
-    `texts` is what a pointer over each point reads; without it, the x and y values. Trace of one `group` are switched
+    `texts` is what a pointer over each point reads; without it, the x and y values. Traces of one `group` are switched
     together and share one entry of the legend; `also` is a second switch that crosses groups.
     """
 
@@ -50,6 +52,23 @@ class Trace:
     texts: tuple[str, ...] = ()
     group: str = ""
     also: str = ""
+
+
+def trace(
+    name: str,
+    points: Iterable[tuple[float, float, str]],
+    color: str,
+    dash: Dash = "none",
+    marker: Marker = "none",
+    **others: Any,
+) -> Trace:
+    """The trace of points (x, y, text); its name is its group where no other is given.
+
+    >>> trace("best", [(1.0, 2.0, "here")], "c0", marker="star").group
+    'best'
+    """
+    x, y, texts = zip(*points, strict=True) if (points := list(points)) else ((), (), ())
+    return Trace(name, x, y, color, dash, marker, texts=texts, **{"group": name} | others)
 
 
 @dataclass(frozen=True)
@@ -167,15 +186,6 @@ def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
 def named_axis(label: str, names: Sequence[str]) -> Axis:
     """One place per name: 0, 1, 2.. from the top."""
     return Axis(label, len(names) - 0.5, -0.5, tuple((float(place), name) for place, name in enumerate(names)))
-
-
-def short_beta(beta: float) -> str:
-    """A beta in as few digits as tell the paper's grid apart.
-
-    >>> short_beta(0.94377), short_beta(0.9), short_beta(0.99822)
-    ('0.944', '0.9', '0.998')
-    """
-    return f"{beta:.3f}".rstrip("0").rstrip(".") if 1 - beta >= 0.00095 else f"{beta:g}"
 
 
 def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:

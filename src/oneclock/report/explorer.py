@@ -12,8 +12,8 @@ from typing import Any
 
 from oneclock.recommend import MEASURED, format_beta
 from oneclock.report import palette
-from oneclock.report.chart import Axis, Chart, Span, Trace, memory_axis, memory_place
-from oneclock.report.notebook_view import POINTS, drawn
+from oneclock.report.chart import Chart, memory_place, trace
+from oneclock.report.selection import POINTS, drawn
 from oneclock.report.sweeps import all_betas, curve_chart, curves_within, sweep_chart
 from oneclock.rule import RECOMMENDED, nearest_beta
 from oneclock.runs.table import Sweep, Sweeps
@@ -42,9 +42,9 @@ def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
         "experiments": [
             {
                 "name": result.name,
-                "sweep": chart_data(_chart(sweep_chart(result, analysis.summary.refreshes, axis))),
+                "sweep": chart_data(_chart(sweep_chart(result, axis))),
                 **_curves(sweeps[result.name], result, POINTS // len(results)),
-                "points": _points(result, choices([p.beta for p in result.points], stops), stops, memory_axis(axis)),
+                "points": [_point(point) for point in result.points],
                 "choices": choices([point.beta for point in result.points], stops),
                 "start": stops.index(float(result.steps)),
             }
@@ -54,10 +54,9 @@ def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
 
 
 def _chart(chart: Chart) -> Chart:
-    """The sweep with an empty frame and an empty span, which the page moves; without the paper's own marks."""
-    frame = Trace(FRAME, (), (), palette.RULE, "none", "frame", group=FRAME)
+    """The sweep with an empty frame, which the page moves."""
     kept = [one for one in chart.series if one.marker != "frame"]
-    return replace(chart, series=(*kept, frame), spans=(Span(0, 0, palette.RULE, "lengths with the same choice"),))
+    return replace(chart, series=(*kept, trace(FRAME, (), palette.RULE, marker="frame")))
 
 
 def _curves(sweep: Sweep, result: ExperimentResult, most: int) -> dict[str, Any]:
@@ -101,7 +100,7 @@ def chart_data(chart: Chart | None) -> dict[str, Any] | None:
         "x": vars(chart.x),
         "y": vars(chart.y),
         "series": [
-            {name: _short(value) for name, value in vars(series).items() if value not in ("", ())}
+            {name: _short(value) for name, value in vars(series).items() if name in "xy" or value not in ("", ())}
             for series in chart.series
         ],
         "spans": [vars(span) for span in chart.spans],
@@ -117,32 +116,13 @@ def _stop(steps: float) -> dict[str, Any]:
     return {"steps": f"{steps:,.10g}", "inside": inside, "beta": format_beta(beta), "memory": f"{memory:,.3g}"}
 
 
-def _points(
-    result: ExperimentResult, chosen: Sequence[int], stops: Sequence[float], axis: Axis
-) -> list[dict[str, Any]]:
-    """Every swept beta: where it is drawn, what it costs, and the stops of the slider that choose it."""
-    found = []
-    for place, point in enumerate(result.points):
-        own = [steps for steps, choice in zip(stops, chosen, strict=True) if choice == place]
-        reach: dict[str, Any] = {"from": None, "to": None, "low": axis.low, "high": axis.low}
-        if own:
-            reach |= {"from": f"{own[0]:,.10g}", "to": f"{own[-1]:,.10g}" if own[-1] < stops[-1] else None}
-            low, high = (memory_place(RECOMMENDED(steps)) for steps in (own[0], own[-1]))
-            reach |= {"low": max(low, axis.low), "high": min(high, axis.high)}
-        found.append({"beta": f"{point.beta:g}", "x": memory_place(point.beta), **_cost(point), **reach})
-    return found
-
-
-def _cost(point: BetaPoint) -> dict[str, Any]:
-    """What a beta costs, as printed; `y` is None where it has no finite loss."""
+def _point(point: BetaPoint) -> dict[str, Any]:
+    """A swept beta: where it is drawn and what it loses, as printed; `y` is None where it has no finite loss."""
+    place = {"beta": f"{point.beta:g}", "x": memory_place(point.beta)}
     if not math.isfinite(point.loss):
-        return {"y": None, "loss": None, "gap": "no finite loss", "interval": ""}
-    return {
-        "y": point.loss,
-        "loss": f"{point.loss:.5g}",
-        "gap": percent(point.excess),
-        "interval": interval_words(point.interval).strip(" ()"),
-    }
+        return place | {"y": None, "loss": None, "gap": "no finite loss", "interval": ""}
+    cost = {"gap": percent(point.excess), "interval": interval_words(point.interval).strip(" ()")}
+    return place | {"y": point.loss, "loss": f"{point.loss:.5g}"} | cost
 
 
 def _short(value: Any) -> Any:

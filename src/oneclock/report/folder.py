@@ -25,11 +25,11 @@ from oneclock.report import tables as rendering
 from oneclock.report.chart import Figure
 from oneclock.report.overview import overview_figure, overview_table
 from oneclock.report.page import page, waiting_page
-from oneclock.report.rules import rule_figures
+from oneclock.report.rules import gaps_figure
+from oneclock.report.series import series_figure
 from oneclock.report.subject import Subject, subject_of
 from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figures
-from oneclock.report.train_and_time import introduction_figures
 from oneclock.rule import REFRESHES, Rule
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep
@@ -51,8 +51,8 @@ def figures_of(subject: Subject) -> list[Figure]:
     figures = [
         *sweep_figures(analysis, subject.plain_means),
         *surface_figures(analysis),
-        *rule_figures(analysis),
-        *introduction_figures(analysis),
+        gaps_figure(analysis),
+        *series_figure(analysis),
     ]
     if len(analysis.experiments) == 1:
         return figures

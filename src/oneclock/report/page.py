@@ -20,8 +20,8 @@ from typing import Any
 from oneclock.report import words
 from oneclock.report.chart import Figure
 from oneclock.report.explorer import chart_data, explorer
-from oneclock.report.notebook_view import not_drawn
 from oneclock.report.palette import colours
+from oneclock.report.selection import not_drawn
 from oneclock.report.subject import Subject
 from oneclock.report.tables import cells, numeric_columns
 from oneclock.stats.paper_tables import Table

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import chain
-from typing import Literal
 
 from oneclock.report import palette
-from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_place, short_beta
+from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_place, trace
 from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule
+from oneclock.runs.best import short_beta
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.exponents import Series as Task
 from oneclock.stats.exponents import SeriesPoint
 
-POINTS = 36
+PIECES = 36
 """A rule's line has so many pieces, for it may bend."""
 
 
@@ -30,7 +30,7 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
     drawn += [
         _reference("recommended", RECOMMENDED, low, high, palette.INK, "dashdot"),
         _reference(
-            f"refresh rule, R₀ = {refreshes:g}", Refresh(refreshes), max(low, refreshes), high, palette.RULE, "solid"
+            f"paper's rule, R₀ = {refreshes:g}", Refresh(refreshes), max(low, refreshes), high, palette.RULE, "solid"
         ),
         _reference("fixed β = 0.9", Fixed(0.9), low, high, palette.FIXED, "dotted"),
     ]
@@ -39,11 +39,11 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
         title="",
         x=log_axis("planned steps", low, high),
         y=log_axis("memory 1 / (1 - β), steps", 10 ** (min(places) - 0.05), 10 ** (max(places) + 0.05)),
-        series=tuple(drawn),
+        series=tuple(one for one in drawn if one.x),
     )
     caption = (
-        "The best memory at each length of training, from a parabola through the losses, with its 95 % CI. The slope "
-        "of a line is the exponent alpha of 1 - beta ~ steps ** -alpha. A side without a bar has no bound."
+        "The best memory at each length of training, from a parabola through the losses. Bars are its 95 % CI; a side "
+        "without a bar has no bound. The slope of a line is the exponent alpha of 1 - beta ~ steps ** -alpha."
     )
     yield Figure("series", "The best memory over the length of training", caption, (chart,))
 
@@ -52,52 +52,31 @@ def _task(place: int, task: Task) -> Iterator[Trace]:
     """The optima of one task, and the power of the horizon fitted to them."""
     color = palette.ramp(2 * place + 1, 2 * place + 4)
     name = f"{task.name}: alpha {task.alpha:.2f}{_range(task.alpha_interval)}"
-    yield Trace(
-        name=task.name,
-        x=tuple(math.log10(point.budget) for point in task.points),
-        y=tuple(memory_place(point.beta) for point in task.points),
-        color=color,
-        dash="none",
-        marker=palette.marker(place),
-        low=tuple(_end(point.beta_interval, "lower") for point in task.points),
-        high=tuple(_end(point.beta_interval, "upper") for point in task.points),
-        texts=tuple(_words(task.name, point) for point in task.points),
-        group=name,
-    )
-    fitted, ends = Power(task.c, task.alpha), (task.points[0].budget, task.points[-1].budget)
-    yield Trace(
-        name=name,
-        x=tuple(math.log10(end) for end in ends),
-        y=tuple(-math.log10(fitted.one_minus_beta(end)) for end in ends),
-        color=color,
-        dash=palette.dash(place + 1),
-        texts=(name, name),
-        group=name,
-    )
+    optima = [(math.log10(p.budget), memory_place(p.beta), _words(task.name, p)) for p in task.points]
+    ends = [(None, None) if p.beta_interval is None else _ends(p.beta_interval) for p in task.points]
+    low, high = (tuple(end[side] for end in ends) for side in (0, 1))
+    yield trace(task.name, optima, color, marker=palette.marker(place), low=low, high=high, group=name)
+    fitted = Power(task.c, task.alpha)
+    budgets = (task.points[0].budget, task.points[-1].budget)
+    line = [(math.log10(steps), -math.log10(fitted.one_minus_beta(steps)), name) for steps in budgets]
+    yield trace(name, line, color, palette.dash(place + 1))
 
 
-def _end(interval: Interval | None, end: Literal["lower", "upper"]) -> float | None:
+def _ends(interval: Interval) -> tuple[float | None, float | None]:
     """Where an interval of beta ends on the axis of memories; None where it is open."""
-    bound = None if interval is None else getattr(interval, end)
-    return memory_place(bound) if bound is not None and 0 < bound < 1 else None
+    low, high = (memory_place(end) if 0 < end < 1 else None for end in (interval.lower, interval.upper))
+    return low, high
 
 
 def _reference(name: str, rule: Rule, low: float, high: float, color: str, dash: Dash) -> Trace:
-    """A rule's memory over the steps."""
-    steps = [low * (high / low) ** (place / POINTS) for place in range(POINTS + 1)]
-    memories = [1 / rule.one_minus_beta(one) for one in steps]
-    return Trace(
-        name=name,
-        x=tuple(map(math.log10, steps)),
-        y=tuple(map(math.log10, memories)),
-        color=color,
-        dash=dash,
-        texts=tuple(
-            f"{name}, {step:,.0f} steps: a memory of {memory:,.3g}"
-            for step, memory in zip(steps, memories, strict=True)
-        ),
-        group=name,
-    )
+    """A rule's memory over the steps; nothing where it has none for so few."""
+    steps = [low * (high / low) ** (place / PIECES) for place in range(PIECES + 1)] if low < high else []
+    memories = [(step, 1 / rule.one_minus_beta(step)) for step in steps]
+    line = [
+        (math.log10(step), math.log10(memory), f"{name}, {step:,.0f} steps: a memory of {memory:,.3g}")
+        for step, memory in memories
+    ]
+    return trace(name, line, color, dash)
 
 
 def _words(name: str, point: SeriesPoint) -> str:
@@ -113,9 +92,9 @@ def _range(interval: Interval | None) -> str:
     """The 95 % CI in brackets; nothing where there is none, and words where it has no bounds."""
     if interval is None:
         return ""
-    if math.isinf(interval.lower) and math.isinf(interval.upper):
-        return " (no bounds)"
-    if math.isinf(interval.lower) or math.isinf(interval.upper):
-        at_most = math.isinf(interval.lower)
-        return f" (at {'most' if at_most else 'least'} {interval.upper if at_most else interval.lower:.2f})"
-    return f" ({interval.lower:.2f} to {interval.upper:.2f})"
+    low, high = math.isfinite(interval.lower), math.isfinite(interval.upper)
+    if low and high:
+        return f" ({interval.lower:.2f} to {interval.upper:.2f})"
+    return (
+        f" (at least {interval.lower:.2f})" if low else f" (at most {interval.upper:.2f})" if high else " (no bounds)"
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
-from statistics import quantiles
+from itertools import accumulate
+from statistics import median, quantiles
 
 from oneclock.horizon import early_stop
 from oneclock.report import palette
@@ -15,44 +15,54 @@ from oneclock.report.chart import (
     Chart,
     Figure,
     Line,
+    Marker,
     Span,
     Trace,
     memory_axis,
     memory_place,
     number_axis,
     padded,
-    short_beta,
+    trace,
 )
-from oneclock.report.notebook_view import FEW, by_rank, drawn, not_drawn
+from oneclock.report.selection import FEW, by_rank, drawn, not_drawn
+from oneclock.report.words import above
+from oneclock.runs.best import short_beta
 from oneclock.runs.key import safe_name
 from oneclock.runs.losses import error_bars
 from oneclock.runs.record import RunRecord
 from oneclock.runs.table import Sweep, Sweeps
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import BetaPoint, ExperimentResult
-from oneclock.stats.verdict import interval_words, percent
+from oneclock.stats.verdict import count_of
 
 SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out experiments"}
 
+CUT = 8
+"""Losses this many times further above the lowest one than their median is are outside the axis."""
 
-def sweep_figures(analysis: Analysis, plain_means: bool = False) -> list[Figure]:
-    """One figure per split, one panel per experiment that is drawn; with plain means, as the paper draws them."""
+CAPTION = (
+    "The smallest validation loss at each beta, paired by seed; bars and band are the spread of seeds. The star is the "
+    "best beta, the diamond the recommended one. Level lines are default betas. A beta without a result leaves a gap "
+    "in the line. Very high losses are cut off."
+)
+_PAPER_CAPTION = (
+    "The smallest validation loss at each beta, mean over seeds; bars and band are their spread. The star is the best "
+    "beta. The vertical line is at the smallest mean, the diamond at the choice of the paper's rule. Shaded: the "
+    "betas, and so the horizons, for which that choice stays the same."
+)
+
+
+def sweep_figures(analysis: Analysis, as_paper: bool = False) -> list[Figure]:
+    """One figure per split, one panel per experiment that is drawn; with means and marks as the paper draws them."""
+    refreshes = analysis.summary.refreshes if as_paper else None
+    caption = " ".join(filter(None, (_PAPER_CAPTION if as_paper else CAPTION, not_drawn(analysis))))
     figures = []
     for split, title in SPLIT_TITLES.items():
         members = [result for result in drawn(analysis) if result.split == split]
-        if not members:
-            continue
-        refreshes, betas = analysis.summary.refreshes, all_betas(analysis)
-        charts = tuple(sweep_chart(result, refreshes, betas, plain_means) for result in members)
-        kind = "mean over seeds" if plain_means else "paired by seed"
-        quantity = f"Smallest validation loss at each swept beta, {kind}; bars and band are the spread of seeds."
-        caption = (
-            f"{quantity} The star is the best beta. The vertical line is at the smallest plain mean, the paper's "
-            "oracle, the frame at the refresh rule's choice; shaded are the betas, and so the horizons, for which that "
-            "choice stays. The line has a gap where a beta has no result."
-        )
-        caption = " ".join(filter(None, (caption, not_drawn(analysis))))
-        figures.append(Figure(f"beta-sweeps-{split}", f"Beta sweeps: {title}", caption, charts, min(3, len(charts))))
+        charts = tuple(sweep_chart(result, all_betas(analysis), refreshes) for result in members)
+        if charts:
+            name, columns = f"beta-sweeps-{split}", min(3, len(charts))
+            figures.append(Figure(name, f"Beta sweeps: {title}", caption, charts, columns))
     return figures
 
 
@@ -61,29 +71,36 @@ def all_betas(analysis: Analysis) -> list[float]:
     return sorted({point.beta for result in analysis.experiments for point in result.points})
 
 
-def sweep_chart(result: ExperimentResult, refreshes: float, betas: Sequence[float], plain_means: bool = False) -> Chart:
-    """L(beta) of one experiment with its best beta, the rule's choice and the stretch where it stays.
+def sweep_chart(result: ExperimentResult, betas: Sequence[float], refreshes: float | None = None) -> Chart:
+    """L(beta) of one experiment with its best beta, the recommended beta and the default betas.
 
-    The axis reaches over `betas`, so that panels can be compared.
+    The axis reaches over `betas`, so that panels can be compared. With `refreshes` it is drawn as the paper does: plain
+    means, and the choice of the refresh rule with this R0.
     """
     points = [point for point in result.points if math.isfinite(point.loss)]
-    if plain_means:
+    if refreshes is not None:
         points = [replace(point, loss=point.mean_loss) for point in points]
     x = memory_axis(betas)
-    low, high = _bounds(points)
     curves = [_sweep_line(part) for part in _unbroken(points, result.not_measured)]
-    arms = tuple(_arms(result, x))
-    beside = (value for arm in arms for value in (*arm.y, *arm.low, *arm.high))
-    heights = (point.loss for point in points)
-    known = [value for value in (*heights, *low, *high, *beside) if value is not None]
+    marks = [*_marks(result, points, refreshes), *_default_betas(result, x)]
     return Chart(
         title=result.name,
         x=x,
-        y=number_axis("smallest validation loss", *padded(known)),
-        series=(*curves, *_marks(result, points), *arms),
-        spans=tuple(_stable(result, refreshes, x)),
-        lines=(Line(memory_place(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot"),),
+        y=number_axis("smallest validation loss", *padded(_in_sight(curves, marks, cut=refreshes is None))),
+        series=(*curves, *marks),
+        spans=tuple(_stable(result, refreshes, x)) if refreshes is not None else (),
+        lines=tuple(_smallest_mean(result)) if refreshes is not None else (),
     )
+
+
+def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: bool) -> list[float]:
+    """The heights that the axis has to hold."""
+    losses = [loss for curve in curves for loss in curve.y]
+    low = min(losses, default=0.0)
+    top = low + CUT * (median(losses) - low) if cut and losses else math.inf
+    bars = [bar for curve in curves for bar in (*curve.low, *curve.high) if bar is not None]
+    marked = [value for mark in marks for value in (*mark.y, *mark.low, *mark.high) if value is not None]
+    return [*(value for value in (*losses, *bars) if value <= top), *marked] or [0.0]
 
 
 def _unbroken(points: Sequence[BetaPoint], missing: Sequence[float]) -> Iterator[list[BetaPoint]]:
@@ -99,50 +116,86 @@ def _unbroken(points: Sequence[BetaPoint], missing: Sequence[float]) -> Iterator
 
 
 def _sweep_line(points: list[BetaPoint]) -> Trace:
-    low, high = _bounds(points)
-    name = "loss, paired by seed"
-    return Trace(
-        name=name,
-        x=tuple(memory_place(point.beta) for point in points),
-        y=tuple(point.loss for point in points),
-        color=palette.CURVE,
-        marker="circle",
-        low=low,
-        high=high,
-        texts=tuple(map(point_words, points)),
-        group=name,
-    )
+    """The losses with the spread of their seeds."""
+    bars = [
+        (p.loss - p.below, p.loss + p.above) if p.below is not None and p.above is not None else None for p in points
+    ]
+    low, high = (tuple(None if bar is None else bar[side] for bar in bars) if any(bars) else () for side in (0, 1))
+    return trace("loss", _places(points), palette.CURVE, "solid", "circle", low=low, high=high)
 
 
-def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]:
-    """Open rings where one seed ran, a star at the best beta, a frame at the rule's choice."""
-    heights = {point.beta: point.loss for point in points}
+def _places(points: Iterable[BetaPoint]) -> list[tuple[float, float, str]]:
+    return [(memory_place(point.beta), point.loss, point_words(point)) for point in points]
+
+
+def _marks(result: ExperimentResult, points: list[BetaPoint], refreshes: float | None) -> Iterator[Trace]:
+    """Open rings where one seed ran, a star at the best beta, a frame at the recommended beta or the rule's choice."""
     if single := [point for point in points if point.seeds == 1]:
-        yield _one_seed(single, heights)
-    if result.best.beta in heights:
-        yield _marked("best beta", result.best.beta, heights, palette.ORACLE, "star", points)
-    if result.selected_beta in heights:
-        yield _marked("the rule's choice", result.selected_beta, heights, palette.RULE, "frame", points)
+        yield trace("one seed", _places(single), palette.CURVE, marker="ring")
+    marked: list[tuple[str, float | None, str, Marker]] = [
+        ("best beta", result.best.beta, palette.ORACLE, "star"),
+        ("the rule's choice", result.selected_beta if refreshes is not None else None, palette.RULE, "frame"),
+    ]
+    for name, beta, color, marker in marked:
+        found = [(x, y, f"{name}: {text}") for x, y, text in _places(point for point in points if point.beta == beta)]
+        if found:
+            yield trace(name, found, color, marker=marker)
+    if refreshes is None:
+        yield from _recommended(result, points)
+
+
+def _recommended(result: ExperimentResult, points: Sequence[BetaPoint]) -> Iterator[Trace]:
+    """The recommended beta at its own place, also between swept betas."""
+    rule = next(rule for rule in result.rules if rule.name == "recommended")
+    best = next((point.loss for point in points if point.beta == result.best.beta), None)
+    if best is not None and rule.beta is not None and rule.excess is not None and math.isfinite(rule.excess):
+        name = "recommended beta"
+        text = f"{name} {short_beta(rule.beta)}: {above(rule.excess, rule.interval)}"
+        place = (memory_place(rule.beta), best + abs(best) * rule.excess, text)
+        yield trace(name, [place], palette.RULE, marker="frame")
+
+
+def _default_betas(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
+    """Untied baselines: level lines across the chart, with the spread of their seeds."""
+    for place, pair in enumerate(result.baselines, start=1):
+        if math.isfinite(pair.loss):
+            spread = error_bars([run.min_val_loss for run in pair.runs if run.min_val_loss is not None])
+            cost = above(pair.excess, pair.interval, f"β {short_beta(pair.against)}")
+            text = f"{pair.name}: loss {pair.loss:.5g}, {cost}, {count_of(pair.seeds, 'seed')}"
+            low, high = ((pair.loss - spread[0],) * 2, (pair.loss + spread[1],) * 2) if spread else ((), ())
+            ends = [(axis.low, pair.loss, text), (axis.high, pair.loss, text)]
+            yield trace(pair.name, ends, palette.FIXED, palette.dash(place), low=low, high=high)
+
+
+def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[Span]:
+    """The betas 1 - R0 / T of the horizons T that leave the choice as it is: log10(T / R0) on the memory axis."""
+    if result.selected_beta is not None:
+        low = math.log10(result.stable_from / refreshes) if result.stable_from else axis.low
+        high = math.log10(result.stable_to / refreshes) if result.stable_to else axis.high
+        yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
+
+
+def _smallest_mean(result: ExperimentResult) -> Iterator[Line]:
+    yield Line(memory_place(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot")
 
 
 def point_words(point: BetaPoint) -> str:
     """One beta of a sweep in words: its loss, its gap with the interval where there is one, its seeds."""
-    seeds = f", {point.seeds} seed{'s' if point.seeds != 1 else ''}"
     rate = "" if point.lr is None else f", lr {point.lr:g}"
-    above = f"{percent(point.excess)} above the best{interval_words(point.interval)}" if point.excess else "the best"
-    return f"β {point.beta:g}{rate}: loss {point.loss:.5g}, {above}{seeds}"
+    cost = above(point.excess, point.interval) if point.excess else "the best"
+    return f"β {point.beta:g}{rate}: loss {point.loss:.5g}, {cost}, {count_of(point.seeds, 'seed')}"
 
 
 def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
     """One figure per experiment that is drawn and has curves."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
+    caption = (
+        "Validation loss of every run; runs of one beta share a colour and a dash. A cross is where early stopping "
+        "would have ended the run; the vertical lines are T_ES by its two conventions."
+    )
     for result in drawn(analysis):
         chart = curve_chart(sweeps[result.name], result)
         if chart is not None:
-            caption = (
-                "Validation loss of every run; runs of one beta share a colour and a dash. A cross is where early "
-                "stopping would have ended the run; the vertical lines are T_ES by its two conventions."
-            )
             name = f"curves-{safe_name(result.name)}"
             yield Figure(name, f"Validation curves: {result.name}", caption, (chart,))
 
@@ -164,150 +217,61 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
     runs = [run for run in (*sweep.tied, *sweep.untied) if run.val is not None]
     if not runs:
         return None
+    betas = [point.beta for point in result.points]
     judged = {run.key for point in result.points for run in point.runs}
     series: list[Trace] = []
     for run in runs:
-        line = _curve(run, tuple(point.beta for point in result.points))
+        line = _curve(run, betas)
         series.append(line)
         stop = early_stop(run.val, result.budget) if run.key in judged and run.val is not None else None
         if stop is not None and stop.stop in line.x:
-            at = line.x.index(stop.stop)
-            series.append(_early_stop(line, at, ran_out=stop.ran_out))
+            series.append(_early_stop(line, line.x.index(stop.stop), ran_out=stop.ran_out))
     last = max(line.x[-1] for line in series)
+    groups = tuple(dict.fromkeys(map(_curve_name, by_rank([run for run in runs if run.key.is_tied], result))))
     return Chart(
         title="",
         x=number_axis("optimizer step", 0, last * 1.02),
         y=_loss_axis(series, last),
         series=tuple(series),
         lines=tuple(_horizon_lines(result)),
-        folded=_folded(runs, result),
+        folded=groups[FEW:],
     )
 
 
-def _folded(runs: Sequence[RunRecord], result: ExperimentResult) -> tuple[str, ...]:
-    """The groups of all betas but the best few."""
-    groups = tuple(dict.fromkeys(map(_curve_name, by_rank([run for run in runs if run.key.is_tied], result))))
-    return groups[FEW:]
-
-
-def _bounds(points: list[BetaPoint]) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
-    """The seed band: error bars of the loss; empty where nothing has one."""
-    bounds = [
-        (None, None) if p.below is None or p.above is None else (p.loss - p.below, p.loss + p.above) for p in points
-    ]
-    if all(low is None for low, _ in bounds):
-        return (), ()
-    return tuple(low for low, _ in bounds), tuple(high for _, high in bounds)
-
-
-def _marked(
-    name: str, beta: float, heights: dict[float, float], color: str, marker: str, points: list[BetaPoint]
-) -> Trace:
-    words = next(point_words(point) for point in points if point.beta == beta)
-    return Trace(
-        name=name,
-        x=(memory_place(beta),),
-        y=(heights[beta],),
-        color=color,
-        dash="none",
-        marker=marker,  # type: ignore[arg-type]
-        texts=(f"{name}: {words}",),
-        group=name,
-    )
-
-
-def _one_seed(points: list[BetaPoint], heights: dict[float, float]) -> Trace:
-    """Open markers where one seed ran: these say nothing of the noise."""
-    return Trace(
-        name="one seed",
-        x=tuple(memory_place(point.beta) for point in points),
-        y=tuple(heights[point.beta] for point in points),
-        color=palette.CURVE,
-        dash="none",
-        marker="ring",
-        texts=tuple(point_words(point) for point in points),
-        group="one seed",
-    )
-
-
-def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[Span]:
-    """The betas 1 - R0 / T of the horizons T that leave the choice as it is: log10(T / R0) on the memory axis."""
-    if result.selected_beta is None:
-        return
-    low = math.log10(result.stable_from / refreshes) if result.stable_from else axis.low
-    high = math.log10(result.stable_to / refreshes) if result.stable_to else axis.high
-    yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
-
-
-def _arms(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
-    """Untied baselines: level lines across the chart, with the spread of their seeds."""
-    for place, arm in enumerate(result.baselines):
-        if not math.isfinite(arm.loss):
-            continue
-        spread = error_bars([run.best_loss for run in arm.runs if run.best_loss is not None])
-        low, high = (arm.loss - spread[0], arm.loss + spread[1]) if spread else (None, None)
-        name = f"untied β₁ {arm.beta1:g}, β₂ {arm.beta2:g}"
-        yield Trace(
-            name=name,
-            x=(axis.low, axis.high),
-            y=(arm.loss, arm.loss),
-            color=palette.FIXED,
-            dash=palette.dash(place + 1),
-            low=(low, low) if low is not None else (),
-            high=(high, high) if high is not None else (),
-            texts=(
-                f"{name}: loss {arm.loss:.5g}, {percent(arm.excess)} above β {arm.against:.3g}"
-                f"{interval_words(arm.interval)}, {arm.seeds} seeds",
-            )
-            * 2,
-            group=name,
-        )
-
-
-def _curve(run: RunRecord, betas: tuple[float, ...]) -> Trace:
+def _curve(run: RunRecord, betas: Sequence[float]) -> Trace:
     assert run.val is not None
     kept = [(s, loss) for s, loss in zip(run.val.steps, run.val.losses, strict=True) if math.isfinite(loss)]
-    name = _curve_name(run)
     place = betas.index(run.tied_beta) if run.key.is_tied else len(betas)
-    color = palette.ramp(place, len(betas)) if run.key.is_tied else palette.FIXED
     return Trace(
-        name=f"{name}, seed {run.seed}",
+        name=f"{_curve_name(run)}, seed {run.seed}",
         x=tuple(step for step, _ in kept),
         y=tuple(loss for _, loss in kept),
-        color=color,
+        color=palette.ramp(place, len(betas)) if run.key.is_tied else palette.FIXED,
         dash=palette.dash(place),
-        group=name,
+        group=_curve_name(run),
     )
 
 
 def _curve_name(run: RunRecord) -> str:
     beta1, beta2 = run.key.betas
-    return f"β {short_beta(beta1)}" if run.key.is_tied else f"untied β₁ {beta1:g}, β₂ {beta2:g}"
+    return f"β {short_beta(beta1)}" if run.key.is_tied else f"({beta1:g}, {beta2:g})"
 
 
 def _early_stop(line: Trace, at: int, ran_out: bool) -> Trace:
     how = "early stop" if ran_out else "not stopped early"
-    return Trace(
-        name=f"{line.name}, {how}",
-        x=(line.x[at],),
-        y=(line.y[at],),
-        color=line.color,
-        dash="none",
-        marker="cross" if ran_out else "circle",
-        texts=(f"{line.name}: {how} at step {line.x[at]:,g}, loss {line.y[at]:.5g}",),
-        group=line.group,
-        also=how,
-    )
+    place = (line.x[at], line.y[at], f"{line.name}: {how} at step {line.x[at]:,g}, loss {line.y[at]:.5g}")
+    marker: Marker = "cross" if ran_out else "circle"
+    return trace(f"{line.name}, {how}", [place], line.color, marker=marker, group=line.group, also=how)
 
 
 def _horizon_lines(result: ExperimentResult) -> Iterator[Line]:
     known = result.horizons
     if known.given is not None:
-        yield Line(known.given, "x", palette.INK, f"T_ES given: {known.given:,g}", "solid")
+        yield Line(known.given, "x", palette.INK, f"T_ES as given: {known.given:,g}", "solid")
     if known.raw_stop is not None and known.stop is not None:
-        yield Line(known.raw_stop, "x", palette.INK, f"T_ES by stop: {known.raw_stop:,.0f} → {known.stop:,g}", "dashed")
+        yield Line(known.raw_stop, "x", palette.INK, f"T_ES by early stop: {known.stop:,g}", "dashed")
     if known.raw_best is not None and known.best is not None:
-        yield Line(known.raw_best, "x", palette.INK, f"T_ES by best: {known.raw_best:,.0f} → {known.best:,g}", "dotted")
+        yield Line(known.raw_best, "x", palette.INK, f"T_ES by best step: {known.best:,g}", "dotted")
 
 
 def _loss_axis(series: Iterable[Trace], last: float) -> Axis:
@@ -317,7 +281,6 @@ def _loss_axis(series: Iterable[Trace], last: float) -> Axis:
     """
     lines = [line for line in series if line.dash != "none"]
     late = [y for line in lines for x, y in zip(line.x, line.y, strict=True) if x >= last / 3]
-    everything = list(chain.from_iterable(line.y for line in lines))
+    everything = [y for line in lines for y in line.y]
     top = quantiles(late, n=20)[-1] if len(late) > 1 else max(everything)
-    low = min(everything)
-    return number_axis("validation loss", *padded([low, max(top, low)]))
+    return number_axis("validation loss", *padded([min(everything), max(top, min(everything))]))

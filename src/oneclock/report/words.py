@@ -21,6 +21,16 @@ _SOURCES = {
 }
 
 
+def above(excess: float, interval: Interval | None = None, what: str = "the best") -> str:
+    """How far a loss lies above another one, with its CI.
+
+    >>> above(0.012), above(-0.003, Interval(-0.01, 0.004))
+    ('1.2 % above the best', '0.3 % below the best (95 % CI -1 to 0.4 %)')
+    """
+    side = "above" if excess >= 0 else "below"
+    return f"{percent(abs(excess))} {side} {what}{interval_words(interval)}"
+
+
 def answer(result: ExperimentResult) -> list[str]:
     """The answer of one experiment, a line each; the first is the best beta, or why there is none."""
     last = f"Next: {next_step(result.best)}"
@@ -34,7 +44,7 @@ def best(result: ExperimentResult) -> str:
     if result.best.beta is None:
         return f"{said}."
     point = next(point for point in result.points if point.beta == result.best.beta)
-    return f"{said}. Loss {point.loss:.5g}, {count_of(point.seeds, 'seed')}."
+    return f"{said}. Loss {point.loss:.4g}, {count_of(point.seeds, 'seed')}."
 
 
 def _fitted(result: ExperimentResult) -> Iterator[str]:
@@ -65,9 +75,8 @@ def _beside(result: ExperimentResult) -> Iterator[str]:
         if not math.isfinite(one.excess):
             yield f"{one.name}{rate} diverged or has no result."
             continue
-        side = "above" if one.excess >= 0 else "below"
         tied = "; statistically tied" if one.interval is not None and 0 in one.interval else ""
-        yield f"{one.name}{rate} ends {percent(abs(one.excess))} {side} {against}{interval_words(one.interval)}{tied}."
+        yield f"{one.name}{rate} ends {above(one.excess, one.interval, against)}{tied}."
 
 
 def _costs(result: ExperimentResult) -> Iterator[str]:
@@ -89,11 +98,10 @@ def _cost(rule: RuleCost, alone: bool) -> str:
         return f"{beta}, with nothing to compare it with"
     if not math.isfinite(rule.excess):
         return f"{beta}, where a run diverged"
-    near = f", between {listed(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
-    side = "above" if rule.excess >= 0 else "below"
     if rule.excess == 0:
         return f"{beta}, the best"
-    return f"{beta}{near}, {percent(abs(rule.excess))} {side} the best{interval_words(rule.interval)}"
+    near = f", between {listed(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
+    return f"{beta}{near}, {above(rule.excess, rule.interval)}"
 
 
 def why(result: ExperimentResult, refreshes: float) -> str:

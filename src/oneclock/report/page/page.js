@@ -259,7 +259,6 @@
       say("at-choice", point.beta);
       say("at-gap", point.gap);
       say("at-loss", point.loss);
-      say("at-range", point.to ? `${point.from} to ${point.to}` : `${point.from} and up`);
       const notes = [];
       if (point.interval) notes.push(`Above the best: ${point.interval}.`);
       if (!stop.inside) notes.push(outside);
@@ -271,7 +270,6 @@
         marked.y = drawn ? [point.y] : [];
         marked.texts = drawn ? [`recommended beta for ${stop.steps} steps: β ${point.beta}, ${point.gap} above the best`] : [];
       }
-      for (const span of sweep.chart.spans) [span.low, span.high] = [point.low, point.high];
       sweep.draw(true);
       history.replaceState(null, "", `#experiment=${pick.value}&stop=${slider.value}`);
     };

@@ -1,4 +1,4 @@
-"""What of a large study is drawn: what matters most. The tables and the data beside the page always hold all of it."""
+"""Which experiments and curves of a large study a page draws. The tables and the data beside the page have all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MANY = 16
 """Up to so many experiments are all drawn."""
 
 MOST = 6
-"""Of more, so many are drawn: those in which what is recommended costs most."""
+"""Of more, so many are drawn: those in which the recommended beta loses most."""
 
 FEW = 5
 """Betas whose curves are seen at first; the others are a click away."""
@@ -35,7 +35,7 @@ def not_drawn(analysis: Analysis) -> str:
     if (count := len(analysis.experiments)) <= MANY:
         return ""
     return (
-        f"Of {count:,} experiments {MOST} are drawn: those in which the recommended beta costs most. "
+        f"Of {count:,} experiments {MOST} are drawn: those in which the recommended beta loses most. "
         "All are in the answer above, in the tables, and in the data beside this page."
     )
 
@@ -47,6 +47,6 @@ def by_rank(runs: Sequence[RunRecord], result: ExperimentResult) -> list[RunReco
 
 
 def _cost(result: ExperimentResult) -> float:
-    """What the recommended beta costs there; most of all where there is none."""
+    """What the recommended beta loses there; infinite where that was not measured."""
     excess = next(rule.excess for rule in result.rules if rule.name == "recommended")
     return math.inf if excess is None else excess
