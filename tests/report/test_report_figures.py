@@ -2,11 +2,12 @@
 
 import math
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from report_studies import SCRIPT
+from report_studies import SCRIPT, write_run
 
 from oneclock.lab.paper.published import losses_study
 from oneclock.lab.paper.subject import published
@@ -14,7 +15,7 @@ from oneclock.report import plot, sweeps
 from oneclock.report.chart import Figure, memory_place
 from oneclock.report.folder import figures_of
 from oneclock.report.palette import colours
-from oneclock.report.subject import Subject
+from oneclock.report.subject import Subject, subject_of
 from oneclock.stats import analyse
 
 
@@ -70,6 +71,25 @@ def test_the_sweep_chart_marks_the_best_and_the_recommended_beta_at_their_losses
         assert recommended.x == (memory_place(rule.beta),)
         assert recommended.y[0] / best.y[0] - 1 == pytest.approx(rule.excess)
         assert (chart.spans, chart.lines) == ((), ())
+
+
+@pytest.mark.parametrize("ending", ["failed", "diverged", None])
+def test_no_line_crosses_a_beta_without_a_result(tmp_path: Path, ending: str | None) -> None:
+    betas = (0.684, 0.822, 0.9, 0.944, 0.968)
+    for beta in betas:
+        for seed in (1, 2):
+            write_run(tmp_path, "mine", beta, seed, ending=ending if beta == 0.9 else "finished")
+    (result,) = subject_of(tmp_path).analysis.experiments
+    lines = [one for one in sweeps.sweep_chart(result, betas).series if one.dash == "solid"]
+    assert [line.x for line in lines] == [tuple(map(memory_place, part)) for part in (betas[:2], betas[3:])]
+
+
+def test_a_small_panel_shows_the_valley_and_cuts_high_losses(subject: Subject) -> None:
+    for result in (replace(one, baselines=()) for one in subject.analysis.experiments):
+        betas = [point.beta for point in result.points]
+        whole, small = (sweeps.sweep_chart(result, betas, cut=cut).y for cut in (sweeps.CUT, 1))
+        assert small.high < whole.high
+        assert small.low < min(point.loss for point in result.points) < small.high
 
 
 def test_lines_differ_by_more_than_colour(subject: Subject) -> None:

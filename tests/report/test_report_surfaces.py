@@ -108,6 +108,16 @@ def test_the_data_of_the_report_can_be_read_again_with_their_rates(tmp_path: Pat
     assert again.tied == read(tmp_path / "t.csv").sweeps[0].tied
 
 
+def test_the_profile_has_no_line_across_a_beta_that_diverged_at_every_rate():
+    cells = [(beta, rate) for beta in BETAS for rate in (0.5, 1.0)]
+    losses = [math.inf if beta == BETAS[2] else 2 + abs(BETAS.index(beta) - 1) + rate for beta, rate in cells]
+    columns = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells), "min_val_loss": losses}
+    columns |= {"beta": [beta for beta, _ in cells], "lr": [rate for _, rate in cells]}
+    (figure,) = surface_figures(analyse(read(columns), draws=20, repeats=5))
+    lines = [one for one in figure.charts[1].series if one.dash == "solid"]
+    assert [len(line.x) for line in lines] == [2, len(BETAS) - 3]
+
+
 def test_both_renderers_draw_it(analysis, tmp_path: Path):
     (figure,) = surface_figures(analysis)
     (path,) = plot.save(figure, tmp_path, ["png"])

@@ -53,7 +53,7 @@ def test_a_neighbour_without_a_result_widens_the_claim_and_leaves_a_gap_in_the_f
     assert (found.beta, found.interval, found.not_measured) == (0.9, Interval(0.9, 0.94377), (0.94377,))
     assert "no result yet at 0.944" in found.note
     assert "BalancedAdamW" not in next_step(found)
-    lines = [one for one in sweep_chart(result, 1000, BETAS).series if one.name == "loss, paired by seed"]
+    lines = [one for one in sweep_chart(result, BETAS).series if one.dash == "solid"]
     assert [len(one.x) for one in lines] == [3, 1]
 
 

@@ -8,9 +8,9 @@ so that neither renderer knows about it. Colours are names (`c0`.. for roles, `r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from oneclock.runs.best import short_beta
 
@@ -69,6 +69,26 @@ def trace(
     """
     x, y, texts = zip(*points, strict=True) if (points := list(points)) else ((), (), ())
     return Trace(name, x, y, color, dash, marker, texts=texts, **{"group": name} | others)
+
+
+class _AtBeta(Protocol):
+    @property
+    def beta(self) -> float: ...
+
+
+T = TypeVar("T", bound=_AtBeta)
+
+
+def unbroken(points: Iterable[T], missing: Collection[float]) -> Iterator[list[T]]:
+    """The points, by ascending beta, in parts: a line must not be drawn across a beta without a result."""
+    part: list[T] = []
+    for point in points:
+        if part and any(part[-1].beta < beta < point.beta for beta in missing):
+            yield part
+            part = []
+        part.append(point)
+    if part:
+        yield part
 
 
 @dataclass(frozen=True)

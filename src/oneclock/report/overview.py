@@ -15,6 +15,9 @@ from oneclock.stats.analyse import Analysis
 from oneclock.stats.paper_tables import Cell, Column, Table
 from oneclock.stats.results import ExperimentResult
 
+SMALL_CUT = 2
+"""As `CUT` of the sweep chart; smaller, because a small panel has to show the valley."""
+
 DEFAULT_BETAS = ((0.9, 0.999), (0.9, 0.95))
 """The betas that people use by default: torch's, and those of large language models."""
 
@@ -76,6 +79,6 @@ def overview_figure(analysis: Analysis) -> Figure:
     """The series with its exponent where the study is one, and otherwise a small panel per experiment."""
     for figure in series_figure(analysis):
         return figure
-    charts = tuple(sweep_chart(result, all_betas(analysis)) for result in drawn(analysis))
+    charts = tuple(sweep_chart(result, all_betas(analysis), cut=SMALL_CUT) for result in drawn(analysis))
     caption = " ".join(filter(None, (CAPTION, not_drawn(analysis))))
     return Figure("overview", "All sweeps", caption, charts, min(3, len(charts)))

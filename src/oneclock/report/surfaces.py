@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from oneclock.report import palette
 from oneclock.report.chart import (
@@ -20,6 +20,7 @@ from oneclock.report.chart import (
     number_axis,
     padded,
     trace,
+    unbroken,
 )
 from oneclock.report.selection import drawn
 from oneclock.runs.key import safe_name
@@ -42,7 +43,7 @@ def surface_figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure per experiment that is drawn and was swept over learning rates too."""
     for result in drawn(analysis):
         if result.surface is not None:
-            charts = plane_chart(result.surface), profile_chart(result.surface)
+            charts = plane_chart(result.surface), profile_chart(result.surface, result.not_measured)
             name = f"surface-{safe_name(result.name)}"
             yield Figure(name, f"Beta and learning rate: {result.name}", _CAPTION, charts, 2)
 
@@ -60,22 +61,29 @@ def plane_chart(surface: Surface) -> Chart:
     )
 
 
-def profile_chart(surface: Surface) -> Chart:
-    """The loss at each beta's best learning rate."""
+def profile_chart(surface: Surface, not_measured: Collection[float] = ()) -> Chart:
+    """The loss at each beta's best learning rate; no line across a beta without a loss."""
     best: dict[float, SurfaceCell] = {}
     for cell in _finite(surface):
         best[cell.beta] = min(best.get(cell.beta, cell), cell, key=lambda one: one.loss)
     cells = [best[beta] for beta in sorted(best)]
-    valley = [(memory_place(cell.beta), cell.loss, _words(cell)) for cell in cells]
+    missing = {*not_measured, *(cell.beta for cell in surface.cells)} - best.keys()
+    valley = [
+        trace(
+            "each beta at its best learning rate",
+            [(memory_place(cell.beta), cell.loss, _words(cell)) for cell in part],
+            palette.CURVE,
+            "solid",
+            "circle",
+        )
+        for part in unbroken(cells, missing)
+    ]
     lowest = min(cells, key=lambda cell: cell.loss)
     return Chart(
         title="at each beta's best learning rate",
         x=_betas(surface),
         y=number_axis("loss, of the mean seed", *padded(cell.loss for cell in cells)),
-        series=(
-            trace("each beta at its best learning rate", valley, palette.CURVE, "solid", "circle"),
-            _lowest(lowest, lowest.loss),
-        ),
+        series=(*valley, _lowest(lowest, lowest.loss)),
         spans=tuple(_span(surface)),
     )
 

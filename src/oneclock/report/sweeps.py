@@ -23,6 +23,7 @@ from oneclock.report.chart import (
     number_axis,
     padded,
     trace,
+    unbroken,
 )
 from oneclock.report.selection import FEW, by_rank, drawn, not_drawn
 from oneclock.report.words import above
@@ -71,48 +72,41 @@ def all_betas(analysis: Analysis) -> list[float]:
     return sorted({point.beta for result in analysis.experiments for point in result.points})
 
 
-def sweep_chart(result: ExperimentResult, betas: Sequence[float], refreshes: float | None = None) -> Chart:
+def sweep_chart(
+    result: ExperimentResult, betas: Sequence[float], refreshes: float | None = None, cut: float = CUT
+) -> Chart:
     """L(beta) of one experiment with its best beta, the recommended beta and the default betas.
 
     The axis reaches over `betas`, so that panels can be compared. With `refreshes` it is drawn as the paper does: plain
-    means, and the choice of the refresh rule with this R0.
+    means, all of them in sight, and the choice of the refresh rule with this R0.
     """
     points = [point for point in result.points if math.isfinite(point.loss)]
     if refreshes is not None:
         points = [replace(point, loss=point.mean_loss) for point in points]
+    missing = [*result.not_measured, *(point.beta for point in result.points if not math.isfinite(point.loss))]
     x = memory_axis(betas)
-    curves = [_sweep_line(part) for part in _unbroken(points, result.not_measured)]
+    curves = [_sweep_line(part) for part in unbroken(points, missing)]
     marks = [*_marks(result, points, refreshes), *_default_betas(result, x)]
     return Chart(
         title=result.name,
         x=x,
-        y=number_axis("smallest validation loss", *padded(_in_sight(curves, marks, cut=refreshes is None))),
+        y=number_axis(
+            "smallest validation loss", *padded(_in_sight(curves, marks, cut if refreshes is None else math.inf))
+        ),
         series=(*curves, *marks),
         spans=tuple(_stable(result, refreshes, x)) if refreshes is not None else (),
         lines=tuple(_smallest_mean(result)) if refreshes is not None else (),
     )
 
 
-def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: bool) -> list[float]:
-    """The heights that the axis has to hold."""
+def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: float) -> list[float]:
+    """The heights that the axis has to hold: best, recommended and default betas, and losses up to `cut`."""
     losses = [loss for curve in curves for loss in curve.y]
     low = min(losses, default=0.0)
-    top = low + CUT * (median(losses) - low) if cut and losses else math.inf
+    top = low + cut * (median(losses) - low) if losses and cut < math.inf else math.inf
     bars = [bar for curve in curves for bar in (*curve.low, *curve.high) if bar is not None]
-    marked = [value for mark in marks for value in (*mark.y, *mark.low, *mark.high) if value is not None]
+    marked = [y for mark in marks if mark.marker != "ring" for y in (*mark.y, *mark.low, *mark.high) if y is not None]
     return [*(value for value in (*losses, *bars) if value <= top), *marked] or [0.0]
-
-
-def _unbroken(points: Sequence[BetaPoint], missing: Sequence[float]) -> Iterator[list[BetaPoint]]:
-    """The points in parts: no line is drawn across a beta without a result."""
-    part: list[BetaPoint] = []
-    for point in points:
-        if part and any(part[-1].beta < beta < point.beta for beta in missing):
-            yield part
-            part = []
-        part.append(point)
-    if part:
-        yield part
 
 
 def _sweep_line(points: list[BetaPoint]) -> Trace:

@@ -20,10 +20,10 @@ CLOSE = 0.05
 
 
 def percent(gap: float) -> str:
-    """A fraction as people read it, in three digits.
+    """A fraction as people read it, in up to three digits and two decimals.
 
     >>> percent(0.00885), percent(0.04662), percent(1.5), percent(0)
-    ('0.885 %', '4.66 %', '150 %', '0 %')
+    ('0.89 %', '4.66 %', '150 %', '0 %')
     """
     return f"{_digits(gap)} %"
 
@@ -39,7 +39,7 @@ def interval_words(interval: Interval | None) -> str:
 
 def _digits(share: float) -> str:
     value = 100 * share
-    return f"{value:.0f}" if abs(value) >= 99.95 else f"{round(value, 4) + 0.0:.3g}"
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{round(value, 2) + 0.0:.3g}"
 
 
 def count_of(number: int, noun: str) -> str:
