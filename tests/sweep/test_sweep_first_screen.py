@@ -70,11 +70,14 @@ def test_status_says_why_a_run_failed_and_where_its_output_lies(said, tmp_path):
     line = ["sweep", "--command", command, "--budget", "5", "--betas", "0.9", "--retries", "0", "--jobs", "1"]
     said(*line, "--out", tmp_path / "s", code=1)
     text = said("status", tmp_path / "s")
+    first, second, *runs = text.splitlines()  # who works on it, the target, then the runs
+    assert "running" in first
+    assert second.startswith("command: 1 run has ended; done: ")
+    assert any("failed" in line for line in runs)
     output = tmp_path / "s/runs/command/beta-0.9-seed-1/output.log"
     assert "the command ended with exit code 1" in text
     assert f"its output: {output}" in text
     assert "no luck" in output.read_text()
-    assert "command: 1 run has ended; done: " in text
     assert "no best beta: no run with one beta has left a loss" in text
     (told,) = json.loads(said("status", tmp_path / "s", "--json"))["runs"]
     assert told["output"] == str(output)

@@ -187,9 +187,17 @@ def _line(row: RunRecord, output: str | None, hangs: str | None) -> str:
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print what `status` found."""
+    """Print what `status` found: who works on it and the time left, then the targets, then the runs."""
     console = Console(highlight=False, markup=False)
     console.soft_wrap = not console.is_terminal  # a program that reads it gets a line per run
+    hangs = any(run["hangs"] for run in found["runs"])
+    left = "" if found["seconds_left"] is None or hangs else f", about {span(found['seconds_left'])} left"
+    console.print(f"{_at_work(found)}{left}")
+    for name, target in found["targets"].items():
+        state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
+        console.print(printable(f"{name}: {have_ended(target['ended'])}; {state}; {target['best_summary']}"))
+    for job in found["jobs"] or ():
+        console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
     rows = [RunRecord.from_row(run) for run in found["runs"]]
     if console.is_terminal:
         console.print(table(rows))
@@ -200,14 +208,6 @@ def show(found: dict[str, Any]) -> None:
     ]
     if lines:
         console.print("\n".join(lines))
-    for name, target in found["targets"].items():
-        state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
-        console.print(printable(f"{name}: {have_ended(target['ended'])}; {state}; {target['best_summary']}"))
-    for job in found["jobs"] or ():
-        console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
-    hangs = any(run["hangs"] for run in found["runs"])
-    left = "" if found["seconds_left"] is None or hangs else f", about {span(found['seconds_left'])} left"
-    console.print(f"{_at_work(found)}{left}")
 
 
 def _at_work(found: dict[str, Any]) -> str:
