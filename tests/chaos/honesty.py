@@ -7,10 +7,13 @@ measured, or say in one line that it does not.
 from __future__ import annotations
 
 import json
+import os
 import random
 import shlex
 import shutil
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from oneclock.runs.store import Study
@@ -120,11 +123,29 @@ class LostFiles(_Kind):
 
 
 class MixedAttempts(_Kind):
-    """The first attempt of a command prints better losses than it has, and dies; the next one trains."""
+    """Better losses than a run has: an attempt that died printed them, or an earlier sweep left them in its log."""
 
-    checked = "the losses of the attempt that ended, and of no other"
+    checked = "the losses of the attempt that ended, and of no other; none where it wrote no log of its own"
 
     def strike(self, dice: random.Random) -> tuple[str, list[str]]:
+        return self.old_log(dice) if dice.random() < 0.3 else self.attempts(dice)
+
+    def old_log(self, dice: random.Random) -> tuple[str, list[str]]:
+        root, writes = self.new(), dice.random() < 0.5
+        log, age = root / "log.csv", dice.choice([10, 1000, 10**6])
+        log.write_text("step,val_loss\n" + "".join(f"{step},0.01\n" for step in range(10, 101, 10)))
+        os.utime(log, (time.time() - age,) * 2)
+        new = "".join(f"{step},1.5\\n" for step in range(10, 101, dice.choice([10, 45])))
+        line = f"printf 'step,val_loss\\n{new}' {dice.choice(['>', '>>'])} {log}" if writes else "true"
+        command = Command(f"{line}; : {{beta}} {{seed}}", 100, log=str(log))
+        with suppress(ValueError):  # the first run without a curve stops the sweep
+            run_sweep(command, out=root / "s", betas=[0.5], seeds=[1], where=HERE, quiet=True)
+        (row,) = Study.open(root / "s").rows()
+        expected = ("finished", 1.5) if writes else ("failed", None)
+        what = "a log that another sweep wrote" + (", and this one too" if writes else "")
+        return what, [] if (row.status, row.best_loss) == expected else [f"{what}: {row.status} {row.best_loss}"]
+
+    def attempts(self, dice: random.Random) -> tuple[str, list[str]]:
         root, every = self.new(), dice.choice([5, 10, 20])
         real = {step: round(dice.uniform(1, 2), 6) for step in range(every, 101, every)}
         lost = {step: round(dice.uniform(0.01, 0.1), 6) for step in list(real)[: dice.randint(1, len(real))]}

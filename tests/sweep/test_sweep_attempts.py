@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -53,6 +54,24 @@ def test_a_retry_after_an_error_reads_its_own_output_alone(tmp_path):
     assert rows(tmp_path)[0].best_loss == 1.1
 
 
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_log_that_was_there_before_the_run_is_not_its_log(tmp_path, folder):
+    old = tmp_path / "logs/0.5/log.csv"
+    old.parent.mkdir(parents=True)
+    old.write_text("step,val_loss\n20,0.001\n40,0.001\n")
+    os.utime(old, (time.time() - 60,) * 2)
+    log = "logs/{beta}" if folder else "logs/{beta}/log.csv"
+    more = ["--log", f"{tmp_path}/{log}"]
+    assert sweep(tmp_path, "", *more).returncode == 2
+    assert (rows(tmp_path)[0].status, rows(tmp_path)[0].best_loss) == ("failed", None)
+    subprocess.run([sys.executable, "-m", "oneclock", "retry", tmp_path / "s"], check=True, capture_output=True)
+    assert sweep(tmp_path, "", *more).returncode == 2  # nor is it that of the next attempt
+    subprocess.run([sys.executable, "-m", "oneclock", "retry", tmp_path / "s"], check=True, capture_output=True)
+    new = f"open({str(old)!r}, 'w').write('step,val_loss\\n20,1.5\\n40,1.2\\n')"
+    assert sweep(tmp_path, new, *more).returncode == 0
+    assert rows(tmp_path)[0].best_loss == 1.2
+
+
 def test_an_attempt_that_goes_on_from_a_checkpoint_keeps_what_came_before(tmp_path):
     script = """
 import os, pathlib, signal, sys
@@ -71,7 +90,7 @@ if steps[0] == 10:
 @pytest.mark.parametrize(("last", "budget"), [(20, 100), (100, 20)])
 def test_a_command_that_trains_another_length_fails_and_says_so(tmp_path, last, budget):
     script = f"for step in range(10, {last + 1}, 10):\n    print(f'step {{step}}: val_loss 1.0')\n"
-    done = sweep(tmp_path, script, budget=budget, arguments="{beta} {seed} | tee out.txt")
+    done = sweep(tmp_path, script, budget=budget, arguments=f"{{beta}} {{seed}} | tee {tmp_path}/out.txt")
     assert done.returncode != 0
     (row,) = rows(tmp_path)
     assert row.status == "failed"
@@ -134,4 +153,4 @@ def test_exceptions_are_not_tried_again_and_deaths_are(tmp_path):
 def test_a_failed_command_shows_its_last_words(tmp_path):
     done = sweep(tmp_path, "import sys\nsys.exit('CUDA is not here')\n")
     assert "CUDA is not here" in done.stdout + done.stderr
-    assert rows(tmp_path)[0].reason == "RuntimeError: the command ended with exit code 1: CUDA is not here"
+    assert rows(tmp_path)[0].reason == "the command ended with exit code 1: CUDA is not here"

@@ -33,7 +33,8 @@ def test_the_same_exception_twice_stops_the_sweep_and_fixed_code_goes_on(tmp_pat
     done = oneclock(*line, folder=tmp_path)
     assert done.returncode == 2
     assert "stops here" in done.stderr
-    assert 'File "' in done.stderr  # the last lines of the traceback
+    assert 'mine.py", line 2' in done.stderr  # the last lines of the traceback, which are the user's
+    assert "oneclock/sweep" not in done.stderr
     assert [row.status for row in open_study(tmp_path / "s").rows()].count("failed") == 2
     (tmp_path / "mine.py").write_text("def train(beta, seed, run):\n    return beta\n")
     fixed = oneclock(*line, folder=tmp_path)
@@ -47,6 +48,8 @@ def test_where_every_run_failed_that_is_the_answer(tmp_path):
     done = oneclock(*line, folder=tmp_path)
     assert "all 1 runs failed (KeyError" in done.stderr
     assert "finish the sweep" not in (done.stdout + done.stderr).lower()
+    for command in ("analyse", "report"):
+        assert "1 failed: KeyError" in oneclock(command, "s", folder=tmp_path).stderr
 
 
 def test_a_try_shows_the_curve_of_one_run_and_leaves_nothing(tmp_path):
@@ -62,6 +65,23 @@ def test_a_try_shows_the_curve_of_one_run_and_leaves_nothing(tmp_path):
     failed = oneclock("sweep", "mine.py:train", "--budget", "100", "--try", folder=tmp_path)
     assert failed.returncode == 1
     assert "KeyError" in failed.stderr
+
+
+def test_a_failed_command_shows_what_it_printed_and_no_line_of_ours(tmp_path):
+    (tmp_path / "mine.sh").write_text("echo reading the data\necho 'no data at /x' >&2\nexit 3\n")
+    line = ["sweep", "--command", "sh mine.sh {beta} {seed}", "--budget", "5", "--out", "s", "--jobs", "1"]
+    done = oneclock(*line, folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[1:] == ["  reading the data", "  no data at /x"]
+
+
+def test_a_try_of_a_quick_run_shows_three_evaluations(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def train(beta, seed, run):\n    for step in range(10, 1001, 10):\n        run.log(step, val_loss=1 / step)\n"
+    )
+    done = oneclock("sweep", "mine.py:train", "--budget", "1000", "--try", folder=tmp_path)
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()][1:4] == ["step 10", "step 20", "step 30"]
+    assert "step 40" not in done.stdout
 
 
 def test_a_silent_run_is_called_a_hang_after_ten_usual_intervals(tmp_path):
@@ -119,6 +139,8 @@ def test_more_jobs_than_gpus_is_said(monkeypatch):
         ({"seeds": 3}, "seeds must be a list"),
         ({"baselines": [0.9]}, "baselines must be"),
         ({"name": "x" * 300}, "300 letters"),
+        ({"processes": "2"}, "processes must be a whole number"),
+        ({"where": "local"}, "where must be an Execution"),
         ({"train": 3}, "must be a function"),
         ({"train": "vit-digits"}, "experiment_target"),
         ({"budget": None}, "give the budget of a run in steps"),
@@ -127,7 +149,7 @@ def test_more_jobs_than_gpus_is_said(monkeypatch):
 def test_bad_values_are_one_clear_line_without_options_of_the_command_line(tmp_path, values, words):
     asked = {"train": lambda beta, seed, run: 1.0, "budget": 10, "out": tmp_path / "s"} | values
     with pytest.raises(ValueError, match=words) as raised:
-        run_sweep(**asked, where=HERE, quiet=True)
+        run_sweep(**{"where": HERE, "quiet": True} | asked)
     assert "--" not in str(raised.value)
     assert not (tmp_path / "s").exists()
 

@@ -325,7 +325,7 @@ def _plan_in_folder(
 def _try(plan: Plan, where: Execution) -> None:
     """One run of the first target, up to its third evaluation."""
     from oneclock.rule import beta_for
-    from oneclock.sweep.api import try_target
+    from oneclock.sweep.api import TRY, try_target
     from oneclock.sweep.view import span
 
     target, started = plan.targets[0], _now()
@@ -337,7 +337,7 @@ def _try(plan: Plan, where: Execution) -> None:
     except RuntimeError as error:
         print(printable_lines(f"oneclock: {error}"), file=sys.stderr)
         raise typer.Exit(1) from None
-    for point in points:
+    for point in points[:TRY]:
         losses = {"val_loss": point.val_loss, "train_loss": point.train_loss}
         print(f"step {point.step:,}: " + ", ".join(f"{key} {loss:.5g}" for key, loss in losses.items() if loss))
     if points and points[-1].step:

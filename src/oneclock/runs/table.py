@@ -191,8 +191,13 @@ def _sweeps_of_records(path: Path) -> Sweeps:
         without.setdefault(name, []).extend(waiting_runs(keys, ended))
     missing += _different_data([*ended, *(record for records in without.values() for record in records)])
     if not runs:
-        waiting = f" ({len(missing)} are unfinished or failed)" if missing else ""
-        raise ValueError(f"{path} holds no finished run below runs/{waiting}; finish the sweep first")
+        failed = [one.reason for one in ended if one.status == "failed"]
+        why = (
+            f"{len(failed)} failed: {without_places(failed[0] or 'no reason recorded')}"
+            if failed
+            else "finish the sweep first"
+        )
+        raise ValueError(f"{path} holds no finished run; {why}")
     study = _in_order([_sweep(name, runs[name], without.get(name, ())) for name in sorted(runs)], missing)
     ran_on = tuple((json.loads(text), count) for text, count in environments.most_common() if text != "{}")
     return replace(study, states=states, environments=ran_on)

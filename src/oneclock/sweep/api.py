@@ -104,6 +104,8 @@ def run_sweep(
     plan = make_plan(out, targets, protocol, values, extend=extend, keep_runs=keep_runs)
     plan.check()
     where = where or Execution()
+    if not isinstance(where, Execution):
+        raise ValueError(f"where must be an Execution, such as Execution(jobs=4), got {where!r}")
     if dry_run:
         print("\n".join(map(printable, plan_in_words(plan, where.workers(processes_of(plan))))))
         return plan.study
@@ -158,8 +160,6 @@ def target_of(
         raise ValueError(f"what to sweep must be a function, its name or a Command, got {train!r}")
     if budget is None:
         raise ValueError("give the budget of a run in steps: a function does not say it")
-    if processes < 1:
-        raise ValueError(f"processes must be at least 1, got {processes}")
     return Function.of(cast("Any", train), checked_budget(budget), name, processes, allow_early_stop)
 
 

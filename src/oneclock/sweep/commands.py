@@ -28,8 +28,8 @@ from oneclock.runs.protocols import SEEDS
 from oneclock.runs.record import RunRecord
 from oneclock.sweep import fingerprint
 from oneclock.sweep.exec.job import last_lines
-from oneclock.sweep.exec.processes import Died, outlasting, several, under_torchrun
-from oneclock.sweep.targets import INCOMPLETE, checked_budget, checked_name, register, why_incomplete
+from oneclock.sweep.exec.processes import Died, Failed, outlasting, several, under_torchrun
+from oneclock.sweep.targets import INCOMPLETE, checked_budget, checked_name, checked_processes, register, why_incomplete
 
 if TYPE_CHECKING:
     from oneclock.logs import Log
@@ -44,6 +44,7 @@ NO_CURVE = "the command left no curve to read"
 
 _LOOK = 5.0  # seconds between two looks at a log
 _PATIENCE = 20  # a look that took a second is not repeated for twenty
+_CLOCK = 2.0  # seconds by which the times of two files may be wrong
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,7 @@ class Command:
     def __post_init__(self) -> None:
         if "{beta}" not in self.command and not ("{beta1}" in self.command and "{beta2}" in self.command):
             raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
-        if self.processes < 1:
-            raise ValueError(f"processes must be at least 1, got {self.processes}")
-        if self.processes > 1:
+        if checked_processes(self.processes) > 1:
             under_torchrun(self.command, self.processes)  # which refuses what it cannot start
         checked_name(self.name)
         object.__setattr__(self, "budget", checked_budget(self.budget))
@@ -180,7 +179,7 @@ class Command:
             raise fingerprint.changed_meanwhile(changed)
 
     def _follow(self, record: RunFolder, log: Path, places: Mapping[str, str]) -> None:
-        """Run the command to its end, with its curve so far in the record; RuntimeError where it ends badly."""
+        """Run the command to its end, with its curve so far in the record; `Failed` where it ends badly."""
         command = self.command if self.processes == 1 else under_torchrun(self.command, self.processes)
         line, variables = shell_line(command, places)
         pause = _LOOK
@@ -212,6 +211,8 @@ class Command:
         from oneclock.logs import NotFinite, read_log, read_text
 
         try:
+            if self.log != FOLDER and _is_older(log, record):
+                raise ValueError(f"{log} was written before this run began, and not changed since")
             read = read_log(log)
         except NotFinite:
             raise
@@ -249,7 +250,7 @@ class Command:
 
 
 def _raise(code: int, output: Sequence[str]) -> None:
-    """Died where a process of the command was killed, RuntimeError with its last words where it ended by itself.
+    """`Died` where a process of the command was killed, `Failed` with its last line where it ended by itself.
 
     >>> _raise(137, [])
     Traceback (most recent call last):
@@ -261,7 +262,14 @@ def _raise(code: int, output: Sequence[str]) -> None:
         name = signal.Signals(number).name if number in {*signal.Signals} else "a signal"
         raise Died(f"the command was killed by {name}")
     said = f": {output[-1]}" if output else " and printed nothing"
-    raise RuntimeError(f"the command ended with exit code {code}{said}")
+    raise Failed(f"the command ended with exit code {code}{said}")
+
+
+def _is_older(log: Path, record: RunFolder) -> bool:
+    """Whether a log (a file, or the files of a folder) is what an earlier sweep or another program has left there."""
+    files = [log, *log.rglob("*")]
+    newest = max((file.stat().st_mtime for file in files if file.is_file()), default=math.inf)
+    return newest < (record.path / "run.json").stat().st_mtime - _CLOCK
 
 
 def _copy(record: RunFolder, read: Log) -> None:

@@ -298,7 +298,8 @@ class _Content:
         }
         held |= {f"{name}'": cell.cell_contents for name, cell in _cells(function)} | vars(function)
         held.pop("__wrapped__", None)
-        values = [f"{name} {self._or_file(one, name or where, function.__module__)}" for name, one in held.items()]
+        module = function.__module__
+        values = [f"{name} {self._or_file(one, name.strip(_MARKS) or where, module)}" for name, one in held.items()]
         wrapped = getattr(function, "__wrapped__", None)
         text = f"{named} {self._code(code, where)} {values} {'' if wrapped is None else self.of(wrapped, where)}"
         self.parts[function.__qualname__] = _hash(self.parts.get(function.__qualname__, "") + _hash(text))
@@ -339,6 +340,7 @@ class _Content:
         return self._all("object", inside, f"{where} ({type(value).__qualname__})")
 
 
+_MARKS = "'*"  # which set a closed-over name and the keyword defaults apart from globals
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice, Path)
 _NOT_CONTENT = {
     *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__firstlineno__"),

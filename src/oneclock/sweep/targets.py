@@ -131,6 +131,13 @@ def checked_budget(budget: Any) -> int:
     return int(steps)
 
 
+def checked_processes(processes: Any) -> int:
+    """A number of processes. ValueError where it is none."""
+    if not isinstance(processes, int) or processes < 1:
+        raise ValueError(f"processes must be a whole number of at least 1, got {processes!r}")
+    return processes
+
+
 def why_incomplete(steps: Sequence[int], budget: int) -> str | None:
     """Why a run with evaluations at these steps did not train its budget; None where it did.
 
@@ -237,7 +244,7 @@ class Function:
         allow_early_stop: bool = False,
     ) -> Function:
         """The target of a callable, or of one that is named; ValueError where it is not there."""
-        more: dict[str, Any] = {"processes": processes, "allow_early_stop": allow_early_stop}
+        more: dict[str, Any] = {"processes": checked_processes(processes), "allow_early_stop": allow_early_stop}
         if isinstance(function, str):
             source.check(function)
             place, _, called = function.rpartition(":")

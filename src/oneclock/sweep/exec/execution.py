@@ -11,7 +11,6 @@ import logging
 import math
 import os
 import threading
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from oneclock.sweep.exec.job import Ended, Job, described, execute, refusal, told
+from oneclock.sweep.exec.job import Ended, Job, described, execute, print_error, refusal, told
 from oneclock.sweep.exec.server import GRACE
 from oneclock.sweep.exec.supervise import Server, give_up, supervise
 
@@ -127,7 +126,7 @@ class InProcess:
         try:
             kind, value = execute(job)
         except Exception as error:
-            traceback.print_exc()
+            print_error(error)
             kind, value = told(error)
         if kind == "busy":
             raise ValueError(value)

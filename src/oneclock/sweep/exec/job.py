@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import tempfile
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,9 +158,19 @@ def told(error: BaseException) -> Message:
     """
     if isinstance(error, OSError) and error.errno in FULL:
         return "disk", described(error)
-    if isinstance(error, processes.Died):
-        return "died", str(error)
+    if isinstance(error, processes.Died | processes.Failed):
+        return "died" if isinstance(error, processes.Died) else "raised", str(error)
     return "died" if isinstance(error, KeyboardInterrupt) else "raised", described(error)
+
+
+def print_error(error: BaseException) -> None:
+    """Print an error with its traceback, from the first line of the user's own code on."""
+    if isinstance(error, processes.Died | processes.Failed):  # the process has printed its own
+        return
+    first, package = error.__traceback__, str(Path(__file__).parents[2])
+    while first is not None and first.tb_frame.f_code.co_filename.startswith(package):
+        first = first.tb_next
+    traceback.print_exception(type(error), error, first or error.__traceback__)
 
 
 def described(error: BaseException) -> str:

@@ -45,6 +45,10 @@ class Died(Exception):
     """A process of a run was killed. Unlike an exception of the run's own, it may end better the next time."""
 
 
+class Failed(Exception):
+    """A process of a run ended badly by itself. It has printed why, and the message repeats the last line of that."""
+
+
 def adopt_orphans() -> None:
     """Become the parent of every process that a descendant leaves behind, as pid 1 is for others."""
     if LINUX:
@@ -196,7 +200,7 @@ def is_first() -> bool:
 def run_processes(target: Target, path: Path, key: RunKey) -> RunRecord:
     """Train a run with as many processes as the target says.
 
-    `Died` where one of them was killed, RuntimeError where one raised an exception.
+    `Died` where one of them was killed, `Failed` where one raised an exception.
     """
     raised = path / ".raised"
     raised.unlink(missing_ok=True)
@@ -210,7 +214,7 @@ def run_processes(target: Target, path: Path, key: RunKey) -> RunRecord:
     if asked:
         raise KeyboardInterrupt("asked to end")
     if raised.exists():
-        raise RuntimeError(raised.read_text(encoding="utf-8"))
+        raise Failed(raised.read_text(encoding="utf-8"))
     raise Died(f"one of its {target.processes} processes died: torchrun ended with exit code {code}")
 
 

@@ -24,7 +24,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
@@ -32,7 +31,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
 
-from oneclock.sweep.exec.job import Job, Message, described, execute, redirect, told
+from oneclock.sweep.exec.job import Job, Message, described, execute, print_error, redirect, told
 from oneclock.sweep.exec.processes import LINUX, MARK, adopt_orphans, die_with_parent, family, send, unwinding
 
 GRACE = 3.0
@@ -231,7 +230,7 @@ def _told(job: Job) -> Message:
         return execute(job)
     except BaseException as error:
         with suppress(OSError):  # the disk may be what is wrong
-            traceback.print_exc()
+            print_error(error)
         return told(error)
 
 
