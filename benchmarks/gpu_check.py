@@ -1,10 +1,12 @@
 """Five minutes on a GPU: does the compact step work there, and is it worth it? Prints a verdict.
 
     python benchmarks/gpu_check.py                  # on a machine with a CUDA or ROCm device
+    python benchmarks/gpu_check.py --interpret      # anywhere: the same checks of the kernel in Triton's interpreter
     python benchmarks/gpu_check.py --compile-only   # anywhere: code for known devices, its traffic, the expected time
 
 Checked on the device: the kernel, the definition and the CPU loop leave the same bits; the time of a step against
 torch's fused AdamW and, where installed, the 8-bit AdamW of torchao and bitsandbytes; the peak memory of a step.
+The interpreter runs the kernel on the CPU with small tensors: the bits count, the times and the memory do not.
 Needed: `pip install 'oneclock[compact]'`, and for the comparison `pip install torchao bitsandbytes`.
 """
 
@@ -13,8 +15,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
+import os
 import re
 import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +42,29 @@ TARGETS = {  # bandwidth in GB/s, by the makers' data sheets
     "AMD MI300X": (("hip", "gfx942", 64), 5_300),
 }
 WIDTHS = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "ubyte": 1, "byte": 1, "ushort": 2, "short": 2, "dword": 4}
+
+
+INTERPRETED: dict[str, list[tuple[int, ...]]] = {
+    "three small tensors": [(30, 7), (1,), (129,)],
+    "ten of 4": [(4,)] * 10,
+}
+
+
+def use_interpreter() -> None:
+    """Let the Triton kernel update tensors on the CPU. Triton reads the variable when it is first imported."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    from oneclock.optim import compact_group, compact_triton
+
+    compact_triton.BLOCK = 128  # the interpreter is slow
+    compact_group.KERNELS["cpu"] = ("triton", "compact_triton", "")
+    compact_group.kernel_for.cache_clear()
+
+
+def use_cpu_loop() -> None:
+    from oneclock.optim import compact_group
+
+    compact_group.KERNELS["cpu"] = ("numba", "compact_loop", "")
+    compact_group.kernel_for.cache_clear()
 
 
 def contenders() -> dict[str, Callable[[Any], torch.optim.Optimizer]]:
@@ -64,12 +91,14 @@ def parameters(shapes: list[tuple[int, ...]], device: str, dtype: torch.dtype = 
     return params
 
 
-def same_bits(dtype: torch.dtype, stochastic: bool) -> bool:
-    """Whether kernel, definition on the device and the path on the CPU leave the same bits after five steps."""
-    shapes = [(300, 77), (1,), (1025,), (64, 64)]
+def same_bits(dtype: torch.dtype, stochastic: bool, device: str) -> bool:
+    """Whether kernel, definition on the device and the loop on the CPU leave the same bits after five steps."""
+    shapes = [(300, 77), (1,), (1025,), (64, 64)] if device == "cuda" else [(30, 7), (1,), (129,), (16, 16)]
     runs = []
-    for device, fused in (("cuda", True), ("cuda", False), ("cpu", None)):
-        params = parameters(shapes, device, dtype)
+    for where, fused in ((device, True), (device, False), ("cpu", None)):
+        if where == device == "cpu" and fused is None:
+            use_cpu_loop()
+        params = parameters(shapes, where, dtype)
         optimizer = BalancedAdamW(
             params, beta=0.95, state="compact", stochastic_rounding=stochastic, fused=fused, **SETTINGS
         )
@@ -77,55 +106,82 @@ def same_bits(dtype: torch.dtype, stochastic: bool) -> bool:
             optimizer.step()
         kept = [(p.detach(), optimizer.state[p]["ratio"], optimizer.state[p]["scale"]) for p in params]
         runs.append([tensor.cpu() for row in kept for tensor in row])
+    if device == "cpu":
+        use_interpreter()
     return all(torch.equal(a, b) and torch.equal(a, c) for a, b, c in zip(*runs, strict=True))
 
 
-def measure(make: Callable[[Any], torch.optim.Optimizer], shapes: list[tuple[int, ...]]) -> tuple[float, float, float]:
+def allocated(device: str, peak: bool = False) -> int:
+    """Bytes that torch holds on the device, now or at most; 0 on the CPU, where torch does not count them."""
+    if device == "cpu":
+        return 0
+    return torch.cuda.max_memory_allocated() if peak else torch.cuda.memory_allocated()
+
+
+def milliseconds(step: Callable[[], Any], device: str) -> float:
+    if device == "cpu":
+        began = time.perf_counter()
+        step()
+        return 1e3 * (time.perf_counter() - began)
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    step()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end)
+
+
+def measure(
+    make: Callable[[Any], torch.optim.Optimizer], shapes: list[tuple[int, ...]], device: str
+) -> tuple[float, float, float]:
     """Milliseconds of a step; bytes per weight of the state, and of a step above that."""
-    params = parameters(shapes, "cuda")
+    params = parameters(shapes, device)
     weights = sum(p.numel() for p in params)
-    before = torch.cuda.memory_allocated()
+    before = allocated(device)
     optimizer = make(params)
     for _ in range(3):
         optimizer.step()
-    kept = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    times = []
-    for _ in range(20):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        optimizer.step()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    extra = torch.cuda.max_memory_allocated() - kept
+    kept = allocated(device)
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    times = [milliseconds(optimizer.step, device) for _ in range(20 if device == "cuda" else 1)]
+    extra = allocated(device, peak=True) - kept
     return statistics.median(times), (kept - before) / weights, extra / weights
 
 
-def check_device() -> None:
-    print(f"{torch.cuda.get_device_name()}; torch {torch.__version__}; {versions()}")
+def check(device: str, cases: dict[str, list[tuple[int, ...]]]) -> bool:
+    """Run all checks on "cuda", or in the interpreter on "cpu". Return the verdict."""
+    name = torch.cuda.get_device_name() if device == "cuda" else "Triton's interpreter (times mean nothing here)"
+    print(f"{name}; torch {torch.__version__}; {versions()}")
     equal = {}
     for dtype, stochastic in ((torch.float32, False), (torch.bfloat16, False), (torch.bfloat16, True)):
         name = f"{str(dtype).removeprefix('torch.')}{', stochastic rounding' if stochastic else ''}"
-        equal[name] = same_bits(dtype, stochastic)
+        equal[name] = same_bits(dtype, stochastic, device)
         print(f"same bits on kernel, definition and CPU, {name}: {'yes' if equal[name] else 'NO'}")
-    ratios, extras = {}, {}
-    for case, shapes in CASES.items():
+    makers, ratios, extras = contenders(), {}, {}
+    for case, shapes in cases.items():
         found = {}
-        for name, make in contenders().items():
+        for name, make in makers.items():
             try:
-                found[name] = measure(make, shapes)
+                found[name] = measure(make, shapes, device)
             except Exception as error:
                 print(f"{case:<22}{name:<20}failed: {str(error).splitlines()[0][:80]}")
                 continue
-            time, state, extra = found[name]
-            print(f"{case:<22}{name:<20}{time:9.3f} ms{state:7.2f} bytes of state{extra:7.2f} more during a step")
-        ratios[case] = found["compact"][0] / found["AdamW fused"][0]
-        extras[case] = found["compact"][2]
-    large = [case for case in CASES if "thousand" not in case]
-    good = all(equal.values()) and all(ratios[case] < 1 and extras[case] < 0.5 for case in large)
+            took, state, extra = found[name]
+            memory = f"{state:7.2f} bytes of state{extra:7.2f} more during a step" if device == "cuda" else "  ran"
+            print(f"{case:<22}{name:<20}{took:9.3f} ms{memory}")
+        failed = {"compact", "AdamW fused"} - set(found)
+        ratios[case] = float("inf") if failed else found["compact"][0] / found["AdamW fused"][0]
+        extras[case] = found["compact"][2] if "compact" in found else float("inf")
     print("time of compact / fused: " + ", ".join(f"{case} {ratio:.2f}" for case, ratio in ratios.items()))
+    if device == "cpu":
+        good = all(equal.values()) and float("inf") not in ratios.values()
+        print(f"verdict: {'good' if good else 'NOT good'} (same bits in the interpreter; nothing ran on a GPU)")
+        return good
+    large = [case for case in cases if "thousand" not in case]
+    good = all(equal.values()) and all(ratios[case] < 1 and extras[case] < 0.5 for case in large)
     print(f"verdict: {'good' if good else 'NOT good'} (same bits, faster than fused on large tensors, bounded memory)")
+    return good
 
 
 def versions() -> str:
@@ -205,12 +261,17 @@ def compile_only() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compile-only", action="store_true", help="needs no device")
-    if parser.parse_args().compile_only:
+    parser.add_argument("--interpret", action="store_true", help="needs no device")
+    asked = parser.parse_args()
+    if asked.compile_only:
         compile_only()
-    elif torch.cuda.is_available():
-        check_device()
-    else:
-        raise SystemExit("there is no CUDA or ROCm device here; --compile-only needs none")
+        return
+    if asked.interpret:
+        use_interpreter()
+    elif not torch.cuda.is_available():
+        raise SystemExit("there is no CUDA or ROCm device here; --interpret and --compile-only need none")
+    if not (check("cpu", INTERPRETED) if asked.interpret else check("cuda", CASES)):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

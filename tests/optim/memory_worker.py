@@ -1,6 +1,6 @@
 """Prints the bytes that one optimizer step needs beyond what it keeps, by dtype. Linux only. Not a test itself.
 
-Usage: memory_worker.py PATH: definition, loop, transposed, negated, compiled or full
+Usage: memory_worker.py PATH: definition, loop, transposed, negated, expanded, stochastic, compiled or full
 
 The peak is that of the process (VmHWM), set back before a step. A small step before it loads all code.
 """
@@ -13,7 +13,11 @@ import torch
 from oneclock import BalancedAdamW
 
 WEIGHTS = 2**23
-OPTIONS: dict[str, dict] = {"definition": {"fused": False}, "full": {"state": "full"}}
+OPTIONS: dict[str, dict] = {
+    "definition": {"fused": False},
+    "stochastic": {"fused": False, "stochastic_rounding": True},
+    "full": {"state": "full"},
+}
 
 
 def kilobytes(name):
@@ -24,6 +28,8 @@ def kilobytes(name):
 def arranged(path, x):
     if path == "transposed":
         return x.view(1024, -1).T
+    if path == "expanded":  # the gradient of a sum: one number in memory
+        return x[:1].clone().expand(len(x))
     return torch._neg_view(x) if path == "negated" else x
 
 

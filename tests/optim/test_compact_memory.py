@@ -12,7 +12,16 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the peak is rea
 
 @pytest.mark.parametrize(
     "path",
-    ["definition", "loop", "transposed", "negated", "full", pytest.param("compiled", marks=pytest.mark.slow)],
+    [
+        "definition",
+        "stochastic",
+        "loop",
+        "transposed",
+        "negated",
+        "expanded",
+        "full",
+        pytest.param("compiled", marks=pytest.mark.slow),
+    ],
 )
 def test_a_step_needs_little_more_than_it_keeps(path):
     """The definition once needed 57 bytes per weight."""

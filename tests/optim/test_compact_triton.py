@@ -39,3 +39,17 @@ def test_the_code_for_real_gpus_moves_18_bytes_per_weight_and_rounds_correctly(t
         expected = "18.0" if "float32" in line else "12.0" if "bfloat16" in line else None
         assert re.search(r"([\d.]+) bytes per weight", line)[1] == expected
         assert "exact arithmetic: yes" in line
+
+
+def test_the_script_for_a_gpu_runs_in_the_interpreter(tmp_path):
+    """All of it but the device: equality, the comparison with torch, and a verdict."""
+    lines = printed(["-W", "ignore", SCRIPT, "--interpret"], tmp_path)
+    assert [line.rsplit(": ", 1)[1] for line in lines if line.startswith("same bits")] == ["yes"] * 3
+    assert sum(" compact " in line and line.endswith("ran") for line in lines) == 2
+    assert lines[-1].startswith("verdict: good")
+
+
+def test_the_tables_on_a_gpu_take_little_memory(tmp_path):
+    """Also where the tensors that have a gradient change from step to step, so that all cached tables are in use."""
+    (line,) = printed(["-W", "ignore", WORKER, "table_bytes"], tmp_path, TRITON_INTERPRET="1")
+    assert float(line) < 0.5

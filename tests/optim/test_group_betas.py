@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler
+from oneclock.integrations.running import figures
 from oneclock.rule import beta_for
 
 CLASSES = [(BalancedAdam, torch.optim.Adam), (BalancedAdamW, torch.optim.AdamW)]
@@ -94,6 +95,17 @@ def test_the_scheduler_moves_the_shared_beta_only(state):
         scheduler.step()
     assert optimizer.group_betas[0] > before[0]
     assert optimizer.group_betas[1:] == before[1:]
+
+
+def test_a_scheduler_with_nothing_to_move_is_refused():
+    optimizer = BalancedAdamW([{"params": parameters(), "beta": 0.5}], beta=0.9)
+    with pytest.raises(ValueError, match="every parameter group has its own beta"):
+        RefreshScheduler(optimizer, 20_000)
+
+
+def test_callbacks_show_the_beta_of_the_groups_without_their_own():
+    assert figures(three_groups(parameters()), step=100)["beta"] == 0.9
+    assert figures(BalancedAdamW([{"params": parameters(), "beta": 0.5}], beta=0.9), step=100)["beta"] == 0.5
 
 
 @pytest.mark.parametrize("state", STATES)

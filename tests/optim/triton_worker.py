@@ -116,6 +116,16 @@ def count_launches():
     print("one launch per step")
 
 
+def table_bytes():
+    """The bytes per weight of all tables that may be cached, for sets of tensors that nearly cover 16 M weights."""
+    compact_triton.BLOCK = 1024
+    compact_triton._programs.cache_clear()
+    weights, device = 2**24, torch.device("cpu")
+    tables = [compact_triton._programs((weights - number,), device) for number in range(100)]
+    kept = compact_triton._programs.cache_info().currsize
+    print(sum(table.nbytes for table in tables[-kept:]) / weights)
+
+
 launch = compact_triton._launch
 
 

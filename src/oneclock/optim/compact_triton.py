@@ -74,7 +74,7 @@ def _signed(key: int) -> int:
     return key - (1 << 32) if key >> 31 else key
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)  # each takes up to 16 bytes per 1,024 weights
 def _programs(sizes: tuple[int, ...], device: torch.device) -> torch.Tensor:
     """For each program: the number of its tensor in the table, and the first element that it updates."""
     counts = [-(-size // BLOCK) for size in sizes]

@@ -83,6 +83,10 @@ class RefreshScheduler:
         inner = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps the optimizer it prepares
         if not isinstance(inner, BalancedAdam | BalancedAdamW):
             raise ValueError(f"RefreshScheduler moves the beta of a BalancedAdam or BalancedAdamW, got {inner!r}")
+        if all(group["own_beta"] for group in inner.param_groups):
+            raise ValueError(
+                "every parameter group has its own beta, so the scheduler would move nothing: leave it out"
+            )
         if not 0 < pace < 1:
             raise ValueError(
                 f"pace must lie between 0 and 1, got {pace!r}: a memory cannot grow faster than time passes"
