@@ -8,7 +8,7 @@ ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 SEED ?= $(shell date +%s)
 
-.PHONY: help demo test test-part workflows page-python slurm-parts check test-slow test-random pythons oldest chaos slurm bench gallery site \
+.PHONY: help demo test test-part workflows page-python slurm-parts check test-slow test-random pythons oldest chaos slurm nfs bench gallery site \
 	release hooks format clean
 
 help:  ## what there is to make
@@ -87,6 +87,9 @@ chaos: .venv/dev  ## 200 injected faults, about five minutes; SEED=1 repeats
 
 slurm: .venv/dev slurm-parts  ## a sweep on a real Slurm of this machine, with twenty injected faults, against one left alone
 	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos.slurm
+
+nfs: .venv/dev  ## claims and workers of two hosts on a real NFS mount, with 100 kills; an hour; needs Debian's packages, not root
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m nfs -s -rs tests/sweep/test_sweep_nfs.py
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_optim.py

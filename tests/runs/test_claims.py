@@ -1,6 +1,7 @@
 """A claim tells one process from every other, also where it is damaged or its process has slept for too long."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import chaos
 import pytest
 
+from oneclock.runs.files import read_json, write_json
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.lock import Claim, Held, holder, me
@@ -79,3 +81,17 @@ def test_who_was_taken_over_writes_nothing_more(taken_over, released):
         with pytest.raises(Held, match="was taken over by another process, for this one was not seen alive for long"):
             write()
     assert {path: path.read_bytes() for path in Path(run.path).iterdir()} == before
+
+
+def test_two_writers_of_one_pid_on_two_hosts_do_not_share_a_temporary_file(tmp_path, monkeypatch):
+    path, to_disk = tmp_path / "result.json", os.fsync
+
+    def other_host_writes(descriptor):
+        monkeypatch.setattr(os, "fsync", to_disk)
+        write_json(path, {"writer": "second"})
+        to_disk(descriptor)
+
+    monkeypatch.setattr(os, "fsync", other_host_writes)
+    write_json(path, {"writer": "first"})
+    assert read_json(path)["writer"] == "first"
+    assert os.listdir(tmp_path) == ["result.json"]

@@ -85,7 +85,7 @@ def write_aside(path: Path, text: str) -> None:
 
     `Held` where this process held the folder and another has taken it over meanwhile: the file is the other's then.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")  # pids repeat from host to host
     try:
         with open(aside, "w", encoding="utf-8") as file:
             file.write(text)
