@@ -14,6 +14,6 @@ echo 10 > /proc/fs/nfsd/nfsv4leasetime; echo 10 > /proc/fs/nfsd/nfsv4gracetime
 exportfs -i -o rw,no_root_squash,insecure,fsid=0,no_subtree_check,sync '*:/mnt/export'
 rpc.nfsd -N 3 -V 4.2 8; rpc.mountd -N 3 2> /dev/null
 here=$(dirname "$0")
-cd "$here/.." && PYTHONPATH=$here/../../src $python -m chaos.nfs --kills "$kills" --seed "$seed" --mount "$options"
+cd "$here/.." && PYTHONPATH=$here/../../src $python -m chaos.nfs --kills "$kills" --seed "$seed" --pauses "$pauses" --mount "$options"
 echo "exit code $?"
 echo o > /proc/sysrq-trigger; sleep 5

@@ -52,12 +52,14 @@ def tools() -> Path:
     return TOOLS
 
 
-def boot(kills: int, seed: int = 1, options: str = DEFAULT, timeout: float = 7200) -> Iterator[str]:
+def boot(
+    kills: int, seed: int = 1, pauses: float = 0.25, options: str = DEFAULT, timeout: float = 7200
+) -> Iterator[str]:
     """Start the machine, have it run `nfs.py`, and yield what that prints, line by line; it is off afterwards."""
     folder = tools()
     line = [str(folder / "usr" / "bin" / "linux.uml"), "rootfstype=hostfs", "rootflags=/", "ro", "mem=2G", "quiet"]
     line += ["con=null", "con0=null,fd:1", f"init={Path(__file__).with_name('nfs_init.sh')}", f"tools={folder}"]
-    line += [f"python={sys.executable}", f"kills={kills}", f"seed={seed}", f"options={options}"]
+    line += [f"python={sys.executable}", f"kills={kills}", f"seed={seed}", f"pauses={pauses}", f"options={options}"]
     machine = subprocess.Popen(
         line,
         stdin=subprocess.DEVNULL,
@@ -92,12 +94,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pauses", type=float, default=0.25, help="the share of faults that are no kills")
     parser.add_argument("--mount", default=DEFAULT, help="mount options")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the machine is put off
     try:
         last = ""
-        for line in boot(arguments.kills, arguments.seed, arguments.mount):
+        for line in boot(arguments.kills, arguments.seed, arguments.pauses, arguments.mount):
             print(line, flush=True)
             last = line if line.startswith("exit code") else last
         sys.exit(last != "exit code 0")

@@ -295,6 +295,39 @@ def test_a_writer_that_has_lost_its_claim_writes_nothing(tmp_path, monkeypatch):
     run.log(2, val_loss=1.0)  # nobody's claim: a run that is trained by hand
 
 
+LOSES_ITS_CLAIM = """
+from pathlib import Path
+def train(beta, seed, run):
+    first = not (run.folder / "begun").exists()
+    (run.folder / "begun").touch()
+    if first:
+        for claim in run.folder.parent.glob("claim-*.json"):
+            claim.unlink()
+    run.log(run.budget, val_loss=1.0)
+"""
+
+
+def test_a_run_that_was_taken_over_and_given_back_is_not_recorded_as_failed(tmp_path):
+    (tmp_path / "loses.py").write_text(LOSES_ITS_CLAIM)
+    study = planned(tmp_path / "s", Grid(betas=(0.9,), seeds=(1,)), target=f"{tmp_path / 'loses.py'}:train")
+    assert work(study, quiet=True) is None
+    assert [run.status for run in Study(study).rows()] == ["finished"]
+
+
+def test_a_process_that_has_lost_its_run_does_not_start_to_train(tmp_path):
+    (tmp_path / "trains.py").write_text("def train(beta, seed, run):\n    (run.folder / 'trained').touch()\n")
+    target = target_of(f"{tmp_path / 'trains.py'}:train", 10)
+    folder, key = tmp_path / "run", RunKey("a", 0.9, 1, 10)
+    RunFolder.start(folder, target.with_spec(key))
+    (folder / "curve.jsonl").write_text('{"step": 1, "val_l')  # the line that the other process is writing
+    with claims.Claim.take(folder) as claim:
+        claim.path.unlink()
+        with pytest.raises(claims.Held, match="taken over"):
+            target.execute(folder, key)
+        assert (folder / "curve.jsonl").read_text() == '{"step": 1, "val_l'
+        assert not (folder / "files" / "trained").exists()
+
+
 APART = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
 """A machine of its own, as far as claims can tell: no process outside is seen."""
 

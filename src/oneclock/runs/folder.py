@@ -68,6 +68,7 @@ class RunFolder:
                 raise ValueError(
                     f"{path} holds a different run ({changed}); choose another folder or the same settings"
                 )
+            check_held(path)
             sweep_asides(path)
             _drop_torn_line(path / "curve.jsonl")
             return run

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Protocol
 from oneclock.runs.environment import environment
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey, plain_float, safe_name
+from oneclock.runs.lock import check_held
 from oneclock.runs.protocols import SEEDS
 from oneclock.runs.record import RunRecord
 from oneclock.sweep import fingerprint, source
@@ -328,8 +329,10 @@ class Function:
             raise SystemExit(f"{result.status}: {result.reason}")
 
     def _call(self, key: RunKey, run: RunHandle) -> Any:
+        function = self._load()  # which may take seconds, and another process the run meanwhile
+        check_held(run.folder.parent)
         with forked_children_end_here():
-            return self._load()(key.beta, key.seed, run, **({} if key.lr is None else {"lr": key.lr}))
+            return function(key.beta, key.seed, run, **({} if key.lr is None else {"lr": key.lr}))
 
     def _recorded(self, path: Path, key: RunKey) -> RunRecord:
         self._refuse_changed_code()

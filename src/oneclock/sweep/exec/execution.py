@@ -128,7 +128,7 @@ class InProcess:
         except Exception as error:
             print_error(error)
             kind, value = told(error)
-        if kind == "busy":
+        if kind in ("busy", "lost"):
             raise ValueError(value)
         if kind == "result":
             return [Ended(job.path, value)]

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Message = tuple[str, Any]
 """What a run's process reports: ("result", record), ("raised", reason) for an exception of the run's own, ("died",
-reason), ("busy", who) where another process works on the run, ("disk", reason) where the disk takes nothing more."""
+reason), ("busy", who) where another process works on the run, ("lost", reason) where another has taken it over,
+("disk", reason) where the disk takes nothing more."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """What no other run would escape either."""
@@ -67,7 +68,10 @@ class Ended:
 
 
 def execute(job: Job) -> Message:
-    """Execute a job in this process, holding the run's claim; what the run raises is raised."""
+    """Execute a job in this process, holding the run's claim; what the run raises is raised.
+
+    Once another process has taken the run over, an error here says nothing about the run.
+    """
     path = Path(job.path)
     try:
         claim = claimed(path)
@@ -75,9 +79,15 @@ def execute(job: Job) -> Message:
         return "busy", str(error)
     with claim, under(claim):
         result = ended(path)
-        if result is None:
-            start_output(path)
-        return "result", result if result is not None else job.target.execute(path, job.key)
+        if result is not None:
+            return "result", result
+        start_output(path)
+        try:
+            return "result", job.target.execute(path, job.key)
+        except Exception as error:
+            if not claim.lost:
+                raise
+            return "lost", described(error)
 
 
 def start_output(path: Path) -> None:
