@@ -88,7 +88,7 @@ chaos: .venv/dev  ## 200 injected faults, about five minutes; SEED=1 repeats
 slurm: .venv/dev slurm-parts  ## a sweep on a real Slurm of this machine, with twenty injected faults, against one left alone
 	cd tests && OMP_NUM_THREADS=1 $(abspath $(BIN))/python -m chaos.slurm
 
-nfs: .venv/dev  ## claims and workers of two hosts on a real NFS mount, with 100 kills; an hour; needs Debian's packages, not root
+nfs: .venv/dev  ## claims and workers of two hosts on a real NFS mount, with 100 kills; about an hour, on Debian
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m nfs -s -rs tests/sweep/test_sweep_nfs.py
 
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run

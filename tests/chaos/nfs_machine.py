@@ -1,5 +1,6 @@
 """A machine with an NFS server, for a machine whose kernel has none: Debian's User Mode Linux, a kernel that is a
-program. `nfs.py` runs in it. Nothing is installed and nobody needs to be root.
+program. `nfs.py` runs in it. Nothing is installed: packages are unpacked
+in a folder of the cache.
 
     cd tests && python -m chaos.nfs_machine --kills 100 --seed 1
 """
