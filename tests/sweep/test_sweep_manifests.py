@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from oneclock.cli import main
 from oneclock.sweep.exec.manifests import Workers, manifest, submit
 
 K8S = Workers("kubernetes", "shared:/mnt/shared", image="example/train:1", count=8, memory="16Gi", gpus="1")
@@ -75,3 +76,55 @@ def test_it_is_written_and_applied_where_the_client_is(tmp_path, monkeypatch):
     client.write_text("#!/bin/sh\necho forbidden >&2; exit 1\n")
     with pytest.raises(OSError, match="forbidden"):
         submit(study, workers)
+
+
+TRAIN = "def train(beta, seed, run):\n    run.log(run.budget, val_loss=1 + (beta - 0.9) ** 2)\n"
+
+
+def command(folder, *words):
+    """`oneclock sweep` of a function below the folder; its exit code."""
+    (folder / "train.py").write_text(TRAIN)
+    plan = [f"{folder}/train.py:train", "--budget", "10", "--out", str(folder / "study")]
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", *plan, *words])
+    return ended.value.code
+
+
+@pytest.mark.parametrize("engine", ["kubernetes", "skypilot"])
+def test_the_command_writes_the_plan_and_a_manifest_whose_command_does_the_runs(engine, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    words = ["--cluster", engine, "--volume", f"v:{tmp_path}", "--image", "i", "--array", "3", "--jobs", "2"]
+    assert not command(tmp_path, *words, "--protocol", "grid", "--betas", "0.5,0.9", "--seeds", "1")
+    written = yaml.safe_load((tmp_path / "study" / engine / "workers.yaml").read_text())
+    if engine == "kubernetes":
+        (container,) = written["spec"]["template"]["spec"]["containers"]
+        line, cores, count = (
+            container["command"],
+            container["resources"]["requests"]["cpu"],
+            written["spec"]["completions"],
+        )
+    else:
+        line, cores, count = written["run"].split(), written["resources"]["cpus"], written["num_nodes"]
+    assert (cores.rstrip("+"), count) == ("2", 3)
+    assert {"kubernetes": "kubectl", "skypilot": "sky"}[engine] in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(line[1:])
+    assert not ended.value.code
+    assert len(list((tmp_path / "study" / "runs").rglob("result.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--cluster", "kubernetes", "--image", "i"],
+        ["--cluster", "kubernetes", "--volume", "v:/elsewhere", "--image", "i"],
+        ["--cluster", "kubernetes", "--volume", "v:/elsewhere"],
+        ["--cluster", "slurm", "--volume", "v:/elsewhere"],
+        ["--cluster", "skypilot", "--volume", "v:/elsewhere", "--partition", "p"],
+    ],
+    ids=lambda words: "-".join(words[1:]),
+)
+def test_the_command_refuses_what_cannot_be_started_and_writes_nothing(words, tmp_path, capsys):
+    assert command(tmp_path, *words) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (tmp_path / "study").exists()

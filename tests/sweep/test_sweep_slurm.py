@@ -110,7 +110,8 @@ def test_the_options_of_a_sweep_reach_its_workers(tmp_path, monkeypatch):
     ("options", "complaint"),
     [
         (["--cluster", "slurm", "--idle", "0"], "idle must be more than 0 seconds, got 0"),
-        (["--array", "8", "--idle", "60"], "--array, --idle: only for --cluster slurm"),
+        (["--time", "1:00:00", "--idle", "60"], "--time, --idle: only for --cluster slurm"),
+        (["--array", "8"], "--array: only for --cluster slurm or kubernetes or skypilot"),
     ],
 )
 def test_what_no_worker_could_follow_is_one_line(tmp_path, capsys, options, complaint):

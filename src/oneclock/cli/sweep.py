@@ -24,6 +24,10 @@ WHAT, WHICH, STUDY, FIRST = "What to train", "Which runs", "The study", "Look be
 HERE, CLUSTER, LAB = "On this machine", "On a cluster", "Experiments of the paper"
 
 
+SUBMITTED = ("slurm", "kubernetes", "skypilot")
+"""Engines that get workers and then need nobody here."""
+
+
 def command(
     targets: Annotated[
         list[str] | None,
@@ -111,13 +115,27 @@ def command(
         float | None, typer.Option(help="Seconds after which a run counts as hung.", rich_help_panel=HERE)
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="slurm, or a Dask cluster: tls://host:port.", rich_help_panel=CLUSTER)
+        str | None,
+        typer.Option(help="slurm, kubernetes, skypilot, or a Dask: tls://host:port.", rich_help_panel=CLUSTER),
     ] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Trust the network of a Dask without TLS.", rich_help_panel=CLUSTER)
     ] = False,
     array: Annotated[
-        int | None, typer.Option(help="slurm: how many jobs share the runs.", show_default="1", rich_help_panel=CLUSTER)
+        int | None,
+        typer.Option(help="How many workers share the runs. Not for Dask.", show_default="1", rich_help_panel=CLUSTER),
+    ] = None,
+    volume: Annotated[
+        str | None, typer.Option(help="kubernetes, skypilot: the shared volume, NAME:/path.", rich_help_panel=CLUSTER)
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(help="kubernetes, skypilot: an image with oneclock.", rich_help_panel=CLUSTER)
+    ] = None,
+    worker_memory: Annotated[
+        str | None, typer.Option(help="kubernetes: 16Gi; skypilot: 16 (GB).", rich_help_panel=CLUSTER)
+    ] = None,
+    worker_gpus: Annotated[
+        str | None, typer.Option(help="kubernetes: 1; skypilot: H100:1.", rich_help_panel=CLUSTER)
     ] = None,
     time: Annotated[
         str | None, typer.Option(help="slurm: a job's time, 24:00:00; it queues again.", rich_help_panel=CLUSTER)
@@ -159,10 +177,9 @@ def command(
     from oneclock.sweep.api import make_plan, plan_in_words
     from oneclock.sweep.exec.scheduler import processes_of
 
-    if data_dir is not None and (plan_only or cluster == "slurm"):
+    if data_dir is not None and (plan_only or cluster in SUBMITTED):
         raise ValueError("workers are not told of --data-dir: set ONECLOCK_DATA instead, here and where they run")
     of_slurm: dict[str, Any] = {
-        "array": array,
         "time": time,
         "partition": partition,
         "gres": gres,
@@ -171,10 +188,16 @@ def command(
         "grace": grace,
         "warning": warning,
     }
-    given = [f"--{option}" for option, value in of_slurm.items() if value is not None]
-    if given and cluster != "slurm":
-        raise ValueError(f"{', '.join(given)}: only for --cluster slurm")
-    address = None if cluster == "slurm" else cluster
+    of_manifest = {
+        "volume": volume,
+        "image": image,
+        "worker_memory": worker_memory,
+        "worker_gpus": worker_gpus,
+    }
+    _only_for(cluster, ("slurm",), of_slurm)
+    _only_for(cluster, ("kubernetes", "skypilot"), of_manifest)
+    _only_for(cluster, SUBMITTED, {"array": array})
+    address = None if cluster in SUBMITTED else cluster
     where = Execution(jobs, threads, gpus_per_run, address, in_process, retries, timeout, insecure)
     values = _values(betas, seeds, learning_rates, baselines, max_runs)
     if targets or run_command or not (out / "study.json").exists():
@@ -192,7 +215,7 @@ def command(
         from oneclock.sweep.adopt import adopt_all
 
         print("\n".join(map(printable, adopt_all(plan, adopt))))
-    workers = (array or 1) * (jobs or 1) if cluster == "slurm" else where.workers(processes_of(plan))
+    workers = (array or 1) * (jobs or 1) if cluster in SUBMITTED else where.workers(processes_of(plan))
     for line in plan_in_words(plan, workers):
         print(printable(line))
     if dry_run:
@@ -200,10 +223,18 @@ def command(
     if plan_only:
         _write(plan)
     elif cluster == "slurm":
-        _submit(plan, where, **of_slurm)
+        _submit(plan, where, array, **of_slurm)
+    elif cluster in SUBMITTED:
+        _write_manifest(plan, where, engine=cluster, count=1 if array is None else array, **of_manifest)
     else:
         run(plan, where, _observers(out, log_to or []))
         _finish(plan, with_report)
+
+
+def _only_for(cluster: str | None, engines: tuple[str, ...], options: dict[str, Any]) -> None:
+    given = [f"--{option.replace('_', '-')}" for option, value in options.items() if value is not None]
+    if given and cluster not in engines:
+        raise ValueError(f"{', '.join(given)}: only for --cluster {' or '.join(engines)}")
 
 
 def _values(
@@ -268,6 +299,45 @@ def _submit(
     )
     print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
     print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
+
+
+def _write_manifest(
+    plan: Plan,
+    where: Execution,
+    engine: Any,
+    count: int,
+    volume: str | None,
+    image: str | None,
+    worker_memory: str | None,
+    worker_gpus: str | None,
+) -> None:
+    """Write the plan and a manifest of its workers; start them where the engine's client is installed."""
+    from oneclock.sweep.exec import manifests
+    from oneclock.sweep.exec.scheduler import processes_of
+    from oneclock.sweep.exec.slurm import worker_options
+
+    if volume is None:
+        raise ValueError(f"--cluster {engine} needs --volume NAME:/path: the shared volume that the study lies on")
+    options = worker_options(
+        jobs=where.jobs or 1,
+        threads=where.threads,
+        gpus_per_run=where.gpus_per_run,
+        retries=where.retries,
+        timeout=where.timeout,
+    )
+    cores = (where.jobs or 1) * where.threads * processes_of(plan)
+    workers = manifests.Workers(engine, volume, image, count, cores, worker_memory, worker_gpus, options=options)
+    manifests.manifest(plan.path, workers)  # refuses a study outside the volume before anything is written
+    for target in plan.targets:
+        target.afresh()  # refuses what a worker could not load
+    if not plan.written:
+        _write(plan)
+    path, printed = manifests.submit(plan.path, workers)
+    start = shlex.join(manifests.apply_line(path, plan.path, workers))
+    if printed is None:
+        print(printable(f"{path} is written. To start {count} worker(s): {start}"))
+    else:
+        print(printable_lines(f"{printed}\n{count} worker(s) started with {path}"))
 
 
 def _targets(
