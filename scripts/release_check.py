@@ -17,14 +17,23 @@ PLACEHOLDER = "OWNER"
 """Stands in every address until the project has a home."""
 
 
+def published(root: Path) -> list[Path]:
+    """The files whose addresses people see: on the index, in the repository and on the site."""
+    tops = [root / name for name in ("pyproject.toml", "README.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md")]
+    pages = sorted((root / "docs").rglob("*.md")) + sorted((root / "src").rglob("*.md"))
+    return [path for path in [*tops, *pages] if path.exists()]
+
+
 def problems(root: Path, tag: str | None = None) -> list[str]:
     """One line for each thing that a release must not have."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     version = project["version"]
     lines = [
-        f"pyproject.toml: the address {name} still has the placeholder {PLACEHOLDER}: {url}"
-        for name, url in project.get("urls", {}).items()
-        if PLACEHOLDER in url
+        f"{path.relative_to(root)}: an address still has the placeholder {PLACEHOLDER}: {address}"
+        for path in published(root)
+        for address in re.findall(
+            rf"https?://[^\s\"')>]*\b{PLACEHOLDER}\b[^\s\"')>]*", path.read_text(encoding="utf-8")
+        )
     ]
     if tag is not None and tag != f"v{version}":
         lines.append(f"the tag is {tag}, but pyproject.toml says version {version}")

@@ -26,6 +26,7 @@ def test_the_job_follows_the_published_schema_of_kubernetes():
 def test_the_task_has_what_skypilot_reads():
     task = yaml.safe_load(manifest(Path("/mnt/shared/my study"), SKY))
     assert task["volumes"] == {"/mnt/shared": "shared"}
+    assert task["workdir"] == str(Path.cwd())
     assert task["run"] == "oneclock work '/mnt/shared/my study' --jobs 2"
     assert task["resources"] == {"cpus": "8+", "accelerators": "H100:1"}
     schemas = pytest.importorskip("sky.utils.schemas")
@@ -57,7 +58,7 @@ def test_a_study_outside_the_volume_is_refused(tmp_path):
 def test_a_name_with_a_newline_stays_one_value(tmp_path):
     odd = tmp_path / "a\nb: c"
     job = yaml.safe_load(manifest(odd, Workers("skypilot", f"v:{tmp_path}")))
-    assert set(job) == {"name", "num_nodes", "resources", "volumes", "run"}
+    assert set(job) == {"name", "num_nodes", "resources", "volumes", "workdir", "run"}
 
 
 def test_it_is_written_and_applied_where_the_client_is(tmp_path, monkeypatch):

@@ -149,6 +149,7 @@ def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
 
 
 def _task(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
+    """A task whose nodes are the workers. SkyPilot copies the folder of this command there: it holds the user's code."""
     volume, mount = workers.mount
     asked = {"cpus": f"{workers.cpus:g}+", "memory": workers.memory, "accelerators": workers.gpus}
     asked["image_id"] = None if workers.image is None else f"docker:{workers.image}"
@@ -157,6 +158,7 @@ def _task(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
         "num_nodes": workers.count,
         "resources": {name: value for name, value in asked.items() if value is not None},
         "volumes": {str(mount): volume},
+        "workdir": str(Path.cwd()),
         "run": shlex.join(["oneclock", "work", str(folder), *workers.options]),
     }
 
