@@ -149,7 +149,7 @@ def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
 
 
 def _task(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
-    """A task whose nodes are the workers. SkyPilot copies the folder of this command there: it holds the user's code."""
+    """A task whose nodes are the workers. SkyPilot copies the current folder, which holds the code, to them."""
     volume, mount = workers.mount
     asked = {"cpus": f"{workers.cpus:g}+", "memory": workers.memory, "accelerators": workers.gpus}
     asked["image_id"] = None if workers.image is None else f"docker:{workers.image}"
