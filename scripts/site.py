@@ -40,16 +40,29 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+FIRST = """# The Python interface
+Most users need four calls:
+
+```python
+import oneclock
+
+answer = oneclock.recommend(20_000)  # which beta for 20,000 steps, and the evidence
+optimizer = oneclock.BalancedAdamW(model.parameters(), lr=3e-4, horizon=20_000)  # train with it
+advice = oneclock.advise("runs/")  # what an earlier run's log says
+study = oneclock.run_sweep(train, budget=20_000, out="study")  # measure it: train(beta, seed, run)
+```
+
+Everything that `import oneclock` offers follows. Anything else may change ([versions](versions.md)).
+"""
+
+
+FOUR = ("recommend", "BalancedAdamW", "advise", "run_sweep")
+
+
 def api_page() -> str:
-    """Every public name of the package, in the order of its `__all__`; mkdocstrings fills in what each is."""
-    names = (f"::: oneclock.{name}\n" for name in oneclock.__all__)
-    return "\n".join(
-        [
-            "# The Python interface",
-            "What `import oneclock` offers. Everything else may change ([versions](versions.md)).\n",
-            *names,
-        ]
-    )
+    """Every public name of the package, the four most used first; mkdocstrings fills in what each is."""
+    names = [*FOUR, *(name for name in oneclock.__all__ if name not in FOUR)]
+    return "\n".join([FIRST, *(f"::: oneclock.{name}\n" for name in names)])
 
 
 def calculator_rules() -> str:

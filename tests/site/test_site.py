@@ -38,6 +38,12 @@ def test_the_reference_has_every_public_name(site):
         assert re.search(rf'<h2 id="[^"]*\b{name}"', page), name
 
 
+def test_the_reference_starts_with_the_four_calls_that_most_users_need(site):
+    page = (site / "api" / "index.html").read_text(encoding="utf-8")
+    names = re.findall(r'<h2 id="oneclock[^"]*\b(\w+)"', page)
+    assert names[:4] == ["recommend", "BalancedAdamW", "advise", "run_sweep"]
+
+
 def test_no_page_asks_for_anything_outside(site):
     asks = re.compile(r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")
     for page in site.rglob("*.html"):
