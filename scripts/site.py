@@ -62,7 +62,9 @@ FOUR = ("recommend", "BalancedAdamW", "advise", "run_sweep")
 def api_page() -> str:
     """Every public name of the package, the four most used first; mkdocstrings fills in what each is."""
     names = [*FOUR, *(name for name in oneclock.__all__ if name not in FOUR)]
-    return "\n".join([FIRST, *(f"::: oneclock.{name}\n" for name in names)])
+    modules = {path.stem for path in PACKAGE.glob("*") if not path.stem.startswith("_")}
+    paths = [f"oneclock.{name}.{name}" if name in modules else f"oneclock.{name}" for name in names]  # the function
+    return "\n".join([FIRST, *(f"::: {path}\n" for path in paths)])
 
 
 def calculator_rules() -> str:

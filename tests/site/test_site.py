@@ -41,6 +41,7 @@ def test_the_reference_has_every_public_name(site):
 def test_the_reference_starts_with_the_four_calls_that_most_users_need(site):
     page = (site / "api" / "index.html").read_text(encoding="utf-8")
     names = re.findall(r'<h2 id="oneclock[^"]*\b(\w+)"', page)
+    assert "module-attribute" not in page.partition('class="doc doc-object doc-class"')[0], "functions, not modules"
     assert names[:4] == ["recommend", "BalancedAdamW", "advise", "run_sweep"]
 
 
