@@ -55,6 +55,9 @@ class Study:
         self._keys: dict[str, RunKey] = {}
         self._looked = False
 
+    def __repr__(self) -> str:
+        return f"<Study {self.path}: {len(self.ended)} runs have ended, {len(self.failed())} of them failed>"
+
     @classmethod
     def open(cls, path: str | Path) -> Study:
         """The study in a folder; ValueError where there is none."""
