@@ -153,7 +153,7 @@ def _default_betas(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
     """Untied baselines: level lines across the chart, with the spread of their seeds."""
     for place, pair in enumerate(result.baselines, start=1):
         if math.isfinite(pair.loss):
-            spread = error_bars([run.min_val_loss for run in pair.runs if run.min_val_loss is not None])
+            spread = error_bars([run.loss for run in pair.runs if math.isfinite(run.loss)])
             cost = above(pair.excess, pair.interval, f"β {short_beta(pair.against)}")
             text = f"{pair.name}: loss {pair.loss:.5g}, {cost}, {count_of(pair.seeds, 'seed')}"
             low, high = ((pair.loss - spread[0],) * 2, (pair.loss + spread[1],) * 2) if spread else ((), ())
