@@ -21,7 +21,7 @@ class Cluster:
         self._folder, self._file = folder, folder / "scheduler.json"
         self._environment = self.marked.environment(DASK_DISTRIBUTED__LOGGING__DISTRIBUTED="critical", **environment)
         self._scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        while not self._file.exists():
+        while not (self._file.exists() and self._file.read_text().endswith("}")):
             assert self._scheduler.poll() is None
             time.sleep(0.05)
         self.address = json.loads(self._file.read_text())["address"]

@@ -96,7 +96,7 @@ def test_a_best_rate_at_the_end_asks_for_more_rates_before_it_is_relied_on():
     columns = rated | {"experiment": "aaaaaa", "budget": [4000] * 6, "min_val_loss": [3, 2, 3, 2, 1, 2]}
     answer = words.answer(analyse(read(columns), draws=10, repeats=2).experiments[0])
     assert "2 is the largest learning rate swept" in answer[0]
-    assert answer[-1] == "Next: sweep beyond the edge with --extend --rates .., before you rely on it."
+    assert answer[-1] == "Next: sweep beyond the edge with --extend --learning-rates .., before you rely on it."
 
 
 def test_the_data_of_the_report_can_be_read_again_with_their_rates(tmp_path: Path):

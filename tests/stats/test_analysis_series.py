@@ -81,7 +81,7 @@ def test_its_figure_is_drawn_with_and_without_intervals(betas, known, tmp_path):
 def test_its_figure_has_the_recommended_memory_beside_the_papers_where_they_differ():
     (figure,) = series_figure(analyse(study(0.5, noise=0.0), draws=10, repeats=10))
     lines = {line.name: line for line in figure.charts[0].series}
-    ours, papers = lines["recommended"], lines["refresh rule, R₀ = 1000"]
+    ours, papers = lines["recommended"], lines["paper's rule, R₀ = 1000"]
     for line, rule in ((ours, RECOMMENDED), (papers, Refresh())):
         assert [10**place for place in line.y] == pytest.approx(
             [1 / rule.one_minus_beta(10**place) for place in line.x]

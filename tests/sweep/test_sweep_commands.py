@@ -137,7 +137,7 @@ Path(sys.argv[2], "log.csv").write_text("step,val_loss\\n0.5,2.0\\n1.5,1.0\\n")
     log = ("--log", "{folder}/log.csv")
     code, out, err = told(swept(tmp_path, script, "--betas", "0.5", *log, arguments="{beta} {folder}"))
     assert code != 0
-    assert "is not a step" in out + err
+    assert "steps are whole numbers" in out + err
 
 
 def test_workers_elsewhere_are_not_silently_left_without_a_data_folder(tmp_path, capsys):
