@@ -61,8 +61,7 @@ if __name__ == "__main__":
     digits = subject_of(DOCS / "data" / "digits.csv")
     draw(published(), "paper")
     draw(digits, "digits")
-    for header in STUDIES.glob("*/study.json"):
-        study = header.parent
+    for study in (header.parent for header in STUDIES.glob("*/study.json") if (header.parent / "report").is_dir()):
         subject = subject_of(study)
         draw(subject, study.name)
         command = f"oneclock lab study {study.name} --out {study.name}"
