@@ -128,10 +128,18 @@ def _falls_again(curve: Curve, noise: float) -> bool:
 
 
 def _rise(points: Sequence[tuple[float, float]], low: float, high: float, noise: float) -> float:
-    """By how many standard errors the losses after the interval of the turn lie above those in it."""
+    """By how many standard errors the losses after the interval of the turn lie above those in it.
+
+    The lowest loss is left out, and an interval of one or two evaluations gets its neighbours: where noise is all there
+    is, the lowest of many losses lies far below the others.
+    """
     after = [loss for step, loss in points if step > high]
     after = after if len(after) >= LATER else [loss for _, loss in points[-LATER:]]
-    inside = [loss for step, loss in points if low <= step <= high]
+    places = [place for place, (step, _) in enumerate(points) if low <= step <= high]
+    if len(places) < LATER:
+        places = [*range(max(places[0] - 1, 0), min(places[-1] + 2, len(points)))]
+    lowest = min(loss for _, loss in points)
+    inside = [points[place][1] for place in places if points[place][1] > lowest] or [lowest]
     error = noise * math.sqrt(1 / len(after) + 1 / len(inside))
     rise = fmean(after) - fmean(inside)
     return rise / error if error > 0 else math.copysign(math.inf, rise)
