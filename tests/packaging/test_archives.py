@@ -65,9 +65,17 @@ def test_each_extra_is_tried_in_an_environment_of_its_own(metadata):
     assert EXTRAS.keys() == {*metadata.get_all("Provides-Extra")} - {"all", "test", "dev"}
 
 
-def test_the_changelog_tells_of_this_version(metadata):
+def test_the_changelog_names_each_version_once_and_this_one_or_what_is_unreleased_first(metadata):
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.search(rf"^## \[{re.escape(metadata['Version'])}\]", changelog, flags=re.MULTILINE)
+    headings = re.findall(r"^## (.*)$", changelog, flags=re.MULTILINE)
+    versions = [re.fullmatch(r"\[(Unreleased|[\d.]+)\](?: - \d{4}-\d\d-\d\d)?", line)[1] for line in headings]
+    assert len(versions) == len({*versions})
+    assert versions[0] in ("Unreleased", metadata["Version"])
+    for part in changelog.split("\n## ")[1:]:
+        kinds = re.findall(r"^### (.*)$", part, flags=re.MULTILINE)
+        assert kinds == [
+            kind for kind in ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security") if kind in kinds
+        ]
 
 
 @pytest.mark.slow
