@@ -1,5 +1,6 @@
 """What commands print with --json follows the schemas that are published for it."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -9,6 +10,9 @@ import jsonschema
 import pytest
 
 from oneclock.cli import schema
+from oneclock.runs.best import Best
+from oneclock.stats.analyse import Analysis
+from oneclock.stats.results import BaselinePoint, BetaPoint, ExperimentResult, RuleCost
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,6 +55,45 @@ def test_status():
     jsonschema.validate(
         printed("status", str(ROOT / "studies" / "series"), "--json"), json.loads(schema.text("status"))
     )
+
+
+TABLES = {
+    "one seed": "experiment,budget,beta,min_val_loss\na,100,0.5,2\na,100,0.9,1\n",
+    "a diverged run": "experiment,budget,beta,seed,min_val_loss\n"
+    + "".join(
+        f"a,1000,{beta},{seed},{loss}\n" for seed in (0, 1) for beta, loss in ((0.5, 2.1), (0.9, 2), (0.99, "nan"))
+    ),
+    "learning rates": "experiment,budget,beta,lr,seed,min_val_loss\n"
+    + "".join(
+        f"a,1000,{beta},{lr},{seed},{2 + abs(beta - 0.8) + lr + seed / 1000}\n"
+        for seed in (0, 1)
+        for beta in (0.6, 0.8, 0.9)
+        for lr in (0.01, 0.02)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_analyse_a_table(tmp_path, name):
+    (tmp_path / "sweep.csv").write_text(TABLES[name])
+    found = printed("analyse", str(tmp_path / "sweep.csv"), "--json")
+    jsonschema.validate(found, json.loads(schema.text("analyse")))
+
+
+@pytest.mark.parametrize("words", [["--paper"], [str(ROOT / "studies" / "joint")]], ids=["paper", "study"])
+def test_analyse(words):
+    jsonschema.validate(printed("analyse", *words, "--json"), json.loads(schema.text("analyse")))
+
+
+def test_the_schema_of_analyse_names_every_key():
+    """A key that the analysis gains or loses must be in the schema too, down to one beta of one experiment."""
+    described = json.loads(schema.text("analyse"))
+    experiment = described["properties"]["experiments"]["items"]
+    parts = {Analysis: described, ExperimentResult: experiment, Best: experiment["properties"]["best"]}
+    for kind, key in ((BetaPoint, "points"), (BaselinePoint, "baselines"), (RuleCost, "rules")):
+        parts[kind] = experiment["properties"][key]["items"]
+    for kind, part in parts.items():
+        assert [field.name for field in dataclasses.fields(kind)] == [*part["properties"]] == part["required"]
 
 
 def test_bad_input_is_exit_code_two():
