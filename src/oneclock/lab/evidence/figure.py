@@ -15,7 +15,12 @@ from oneclock.evidence.model import MARGIN, deciding
 from oneclock.evidence.table import EvidenceSweep, chose
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 500, 64, 64, 40, 104
+WIDTH, LEFT, RIGHT, TOP, FLOOR = 860, 68, 68, 44, 430
+"""`FLOOR` is where the lower axis lies. The legend is below it, as many rows as the sources need."""
+
+FONT, ROW, ACROSS = 16, 26, 5
+"""Size of the text, height of a row of the legend, entries in a row: readable at half the width."""
+
 STEPS, MEMORY = (2.0, 6.6), (0.0, 3.3)
 """Powers of ten that the axes show."""
 
@@ -72,12 +77,14 @@ def drawn(found: Sequence[EvidenceSweep]) -> str:
         assert measured is not None  # see `deciding`
         body.append(_mark(sweep, best_memory(measured)))
     body += _labels()
-    body += _legend(list(dict.fromkeys(sweep.source for sweep in chosen)))
+    names = list(dict.fromkeys(sweep.source for sweep in chosen))
+    body += _legend(names)
+    height = _legend_row(len(names) + ACROSS - 1) + ROW
     title = "Best memory over training length: every known sweep, the recommended rule and the paper's rule"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-        f'font-size="13" role="img"><title>{title}</title>'
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
+        f'font-size="{FONT}" role="img"><title>{title}</title>'
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
 
 
@@ -88,7 +95,7 @@ def _x(steps: float) -> float:
 
 def _y(memory: float) -> float:
     share = (math.log10(memory) - MEMORY[0]) / (MEMORY[1] - MEMORY[0])
-    return HEIGHT - BOTTOM - min(max(share, -0.01), 1.01) * (HEIGHT - TOP - BOTTOM)
+    return FLOOR - min(max(share, -0.01), 1.01) * (FLOOR - TOP)
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", colour: str = "#374151", more: str = "") -> str:
@@ -99,14 +106,14 @@ def _axes() -> Iterator[str]:
     for memory in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000):
         y, end = _y(memory), WIDTH - RIGHT
         yield f'<line x1="{LEFT}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}" stroke="#E5E7EB"/>'
-        yield _text(LEFT - 8, y + 4, f"{memory:,}", "end")
-        yield _text(end + 8, y + 4, f"{1 - 1 / memory:.4g}")
+        yield _text(LEFT - 8, y + 5, f"{memory:,}", "end")
+        yield _text(end + 8, y + 5, f"{1 - 1 / memory:.4g}")
     names = ("100", "1,000", "10,000", "100,000", "1 million")
     for power, name in enumerate(names, start=2):
-        x, low = _x(10**power), HEIGHT - BOTTOM
-        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{low}" stroke="#F3F4F6"/>'
-        yield _text(x, low + 20, name, "middle")
-    yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 40, "training length, optimizer steps", "middle")
+        x = _x(10**power)
+        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{FLOOR}" stroke="#F3F4F6"/>'
+        yield _text(x, FLOOR + 22, name, "middle")
+    yield _text((LEFT + WIDTH - RIGHT) / 2, FLOOR + 46, "training length, optimizer steps", "middle")
     yield _text(8, 22, "best memory, steps")
     yield _text(WIDTH - 8, 22, "beta", "end")
 
@@ -123,7 +130,7 @@ def _rule(rule: Rule, colour: str, dashes: str) -> Iterator[str]:
 
 
 def _labels() -> Iterator[str]:
-    yield _text(_x(600), _y(14), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
+    yield _text(_x(300), _y(12), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
     yield _text(_x(10**5.45), _y(800), "the paper's rule, steps / 1,000", "end", "#4B5563")
 
 
@@ -150,12 +157,13 @@ def _symbol(x: float, y: float, colour: str, test: bool) -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.2" fill="{colour}" opacity="0.85"/>'
 
 
+def _legend_row(place: int) -> int:
+    return FLOOR + 82 + ROW * (place // ACROSS)
+
+
 def _legend(names: Sequence[str]) -> Iterator[str]:
-    across = (WIDTH - 32) / 6
     for place, name in enumerate(names):
-        x, y = 24 + across * (place % 6), HEIGHT - 40 + 20 * (place // 6)
-        colour = COLOURS.get(name, OWN)
-        yield _symbol(x, y - 4, colour, not chose(name))
-        yield _text(x + 10, y, name)
-    x, y = 24 + across * (len(names) % 6), HEIGHT - 40 + 20 * (len(names) // 6)
-    yield _text(x - 4, y, "Diamonds took no part in choosing the rule.")
+        x, y = 24 + (WIDTH - 32) / ACROSS * (place % ACROSS), _legend_row(place)
+        yield _symbol(x, y - 5, COLOURS.get(name, OWN), not chose(name))
+        yield _text(x + 12, y, name)
+    yield _text(18, _legend_row(len(names) + ACROSS - 1), "Diamonds took no part in choosing the rule.")
