@@ -31,9 +31,9 @@ def test_the_lines_of_the_console_block_are_what_the_command_prints():
 
 def gains():
     """The rows of the table of gains: (steps, source, law, default betas, (0.9, 0.95))."""
-    table = README.partition("| steps | models |")[2].partition("\n\n")[0]
+    table = README.partition("| steps | law |")[2].partition("\n\n")[0]
     for line in table.splitlines()[2:]:
-        steps, models, _, *numbers = (cell.strip() for cell in line.strip("|").split("|"))
+        steps, *numbers, models, _ = (cell.strip() for cell in line.strip("|").split("|"))
         yield int(steps.replace(",", "")), re.search(r"\(([a-z0-9-]+)\)", models)[1], numbers
 
 
@@ -44,6 +44,21 @@ def test_the_table_of_gains_is_what_the_command_prints(steps, source, numbers):
     (row,) = (row for row in near if row["source"] == source and row["steps_low"] <= steps <= row["steps_high"])
     values = (row["loses"], row["default_betas"], row["language_betas"])
     assert numbers == ["not run" if value is None else f"{value:.1f}" for value in values]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/which-beta.md"])
+def test_what_tying_costs_is_what_the_command_prints(page):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    for steps, begins in (("4k", "{} % (95 % CI {} to {}) at 4,000 steps"), ("20k", "{} % ({} to {}) at 20,000")):
+        done = subprocess.run([sys.executable, "-m", "oneclock", "beta", steps], capture_output=True, text=True)
+        assert begins.format(*re.search(r"tying costs (\S+) % \((\S+) to (\S+);", done.stdout).groups()) in text
+
+
+def test_no_line_of_code_is_too_long_for_the_forge():
+    assert (
+        max(len(line) for language in ("console", "python") for block in blocks(language) for line in block.split("\n"))
+        <= 88
+    )
 
 
 def test_the_python_block_runs(tmp_path, monkeypatch, capsys):
