@@ -77,7 +77,7 @@ def test_runs_of_another_number_of_processes_are_left(tmp_path):
         plans[processes].write()
     assert adopt(plans[1], tmp_path / "from")[:2] == (0, ["resnet-digits/beta-0.9-seed-1: processes: 2 -> 1"])
     assert adopt(plans[2], tmp_path / "from")[:2] == (1, [])
-    assert RunFolder.read(plans[2].place(plans[2].targets[0], key)).environment == {"processes": 2, "adopted": "from"}
+    assert RunFolder.read(plans[2].run_path(key)).environment == {"processes": 2, "adopted": "from"}
 
 
 def test_a_long_table_is_taken_at_its_word(tmp_path, made):

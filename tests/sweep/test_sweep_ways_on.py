@@ -15,7 +15,7 @@ from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import protocol_from
 from oneclock.sweep import Plan
 from oneclock.sweep.exec import slurm
-from oneclock.sweep.exec.execution import placements
+from oneclock.sweep.exec.execution import environments
 from oneclock.sweep.view import hang_in_words
 
 HERE = Execution(in_process=True)
@@ -128,7 +128,7 @@ def test_more_jobs_than_gpus_is_said(monkeypatch):
     assert "1 of the 4 jobs" in Execution(jobs=4).note()
     assert "gpus_per_run 0.25" in Execution(jobs=4).note()
     assert Execution(jobs=4, gpus_per_run=0.25).note() is None
-    assert len(placements(8, ["0"], jobs=4, gpus_per_run=0.25)) == 4
+    assert len(environments(8, ["0"], jobs=4, gpus_per_run=0.25)) == 4
 
 
 @pytest.mark.parametrize(

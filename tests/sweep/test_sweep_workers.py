@@ -27,7 +27,7 @@ from oneclock.sweep import Command, Execution, Grid, Paper, Plan
 from oneclock.sweep.api import target_of
 from oneclock.sweep.exec.job import Ended, Job
 from oneclock.sweep.exec.supervise import give_up
-from oneclock.sweep.exec.worker import Shift, Worker, shared_plan, work
+from oneclock.sweep.exec.worker import Worker, shared_plan, work
 from oneclock.sweep.plan import base_of
 
 SMALL = {"betas": (0.5, 0.9, 0.99), "seeds": (1, 2)}
@@ -117,14 +117,14 @@ def test_a_worker_knows_the_runs_of_others_before_it_calls_its_first_one_silent(
     engine = Execution(jobs=1).engine()
     with join(study) as claim:
         plan = shared_plan(study)
-        late = Worker(plan, Execution(), claim, engine, (), shift=Shift(), started=time.monotonic())
+        late = Worker(plan, Execution(), claim, engine, ())
         other = shared_plan(study)
         (target,) = other.targets
         good, silent_key = base_of(target).at(0.9, 1), base_of(target).at(0.5, 1)
-        target.execute(other.place(target, good), good)
-        silent = target.execute(other.place(target, silent_key), silent_key)
-        plan.remember(target, silent_key, silent)
-        late.stop_if_hopeless(target, plan.row(target, silent_key))
+        target.execute(other.run_path(good), good)
+        silent = target.execute(other.run_path(silent_key), silent_key)
+        plan.study.remember(silent_key.folder, silent)
+        late.stop_if_hopeless(target, plan.row(silent_key))
     engine.close()
 
 
@@ -231,7 +231,7 @@ def test_a_worker_leaves_in_time_and_starts_no_run_that_could_save_nothing(tmp_p
     plan = Plan.read(study)
     (target,) = plan.targets
     first = plan.step(target).runs[0]
-    run = RunFolder.start(plan.place(target, first), target.with_spec(first))
+    run = RunFolder.start(plan.run_path(first), target.with_spec(first))
     for step in (100, 200):
         run.log(step, val_loss=1.0)
     run.finish("finished", seconds=2000.0)

@@ -15,7 +15,7 @@ def command(
     from oneclock.runs.sharing import take_alone
     from oneclock.runs.store import Study
 
-    found = Study.open(study)
-    with take_alone(found.path):
-        count = found.forget_failed()
+    opened = Study.open(study)
+    with take_alone(opened.path):
+        count = opened.forget_failed()
     print(f"{count} failed runs will be tried again; run the same `oneclock sweep` to go on")

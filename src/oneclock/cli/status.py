@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +17,8 @@ def command(
     import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
     from oneclock.sweep import Plan, view
 
-    found = view.status(Plan.read(study))
+    state = view.status(Plan.read(study))
     if as_json:
-        print(view.in_json(found))
+        print(json.dumps(state, indent=2))
     else:
-        view.show(found)
+        view.show(state)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,8 +22,15 @@ if TYPE_CHECKING:
     from oneclock.sweep.exec.scheduler import Observer
     from oneclock.sweep.targets import Target
 
-WHAT, WHICH, STUDY, FIRST = "What to train", "Which runs", "The study", "Look before you run"
-HERE, CLUSTER, LAB = "On this machine", "On a cluster", "Experiments of the paper"
+
+def _panel(name: str) -> Callable[..., Any]:
+    """Options that `--help` shows together under a name."""
+    return partial(typer.Option, rich_help_panel=name)
+
+
+What, Which, Study = _panel("What to train"), _panel("Which runs"), _panel("The study")
+First, Here, Cluster = _panel("Look before you run"), _panel("On this machine"), _panel("On a cluster")
+Lab = _panel("Experiments of the paper")
 
 
 SUBMITTED = ("slurm", "kubernetes", "skypilot")
@@ -33,133 +42,55 @@ def command(
         list[str] | None,
         typer.Argument(metavar="[TARGET]...", help="file.py:function, module:function or an experiment."),
     ] = None,
-    budget: Annotated[
-        float | None, typer.Option(parser=count, help="Steps of one run, as 20000 or 20k.", rich_help_panel=WHAT)
-    ] = None,
-    run_command: Annotated[
-        str | None,
-        typer.Option("--command", help="A command instead of a function; see above.", rich_help_panel=WHAT),
-    ] = None,
-    log: Annotated[
-        str, typer.Option(help="Where that command writes its log or CSV.", rich_help_panel=WHAT)
-    ] = "{folder}",
-    name: Annotated[
-        str | None, typer.Option(help="What the study calls the function or command.", rich_help_panel=WHAT)
-    ] = None,
-    processes: Annotated[int, typer.Option(help="Processes of one run, by torchrun.", rich_help_panel=WHAT)] = 1,
+    budget: Annotated[float | None, What(parser=count, help="Steps of one run, as 20000 or 20k.")] = None,
+    run_command: Annotated[str | None, What("--command", help="A command instead of a function; see above.")] = None,
+    log: Annotated[str, What(help="Where that command writes its log or CSV.")] = "{folder}",
+    name: Annotated[str | None, What(help="What the study calls the function or command.")] = None,
+    processes: Annotated[int, What(help="Processes of one run, by torchrun.")] = 1,
     allow_early_stop: Annotated[
-        bool,
-        typer.Option(
-            "--allow-early-stop", help="A run that ends before its budget counts as finished.", rich_help_panel=WHAT
-        ),
+        bool, What("--allow-early-stop", help="A run that ends before its budget counts as finished.")
     ] = False,
-    protocol: Annotated[
-        str | None, typer.Option(help="paper (the default), grid or adaptive.", rich_help_panel=WHICH)
-    ] = None,
-    betas: Annotated[
-        str | None, typer.Option(help="0.9,0.99: instead of the paper's thirteen.", rich_help_panel=WHICH)
-    ] = None,
-    seeds: Annotated[str | None, typer.Option(help="1,2,3", rich_help_panel=WHICH)] = None,
+    protocol: Annotated[str | None, Which(help="paper (the default), grid or adaptive.")] = None,
+    betas: Annotated[str | None, Which(help="0.9,0.99: instead of the paper's thirteen.")] = None,
+    seeds: Annotated[str | None, Which(help="1,2,3")] = None,
     learning_rates: Annotated[
-        str | None,
-        typer.Option(help="grid, adaptive: sweep these too: lr= of a function, {lr}.", rich_help_panel=WHICH),
+        str | None, Which(help="grid, adaptive: sweep these too: lr= of a function, {lr}.")
     ] = None,
-    baselines: Annotated[
-        str | None,
-        typer.Option(help="Untied pairs beside the sweep: 0.9/0.999,0.9/0.95; or none.", rich_help_panel=WHICH),
-    ] = None,
-    max_runs: Annotated[
-        int | None, typer.Option(help="adaptive: stop there. Default: 10 or, with two axes, 36.", rich_help_panel=WHICH)
-    ] = None,
-    out: Annotated[Path, typer.Option(help="The study's folder.", rich_help_panel=STUDY)] = Path("study"),
-    extend: Annotated[
-        bool, typer.Option("--extend", help="Add betas, seeds or the like to the study.", rich_help_panel=STUDY)
-    ] = False,
-    keep_runs: Annotated[
-        bool,
-        typer.Option("--keep-runs", help="Keep finished runs although the code has changed.", rich_help_panel=STUDY),
-    ] = False,
-    adopt: Annotated[
-        list[Path] | None,
-        typer.Option(help="Take runs from another study, a long table or a log.", rich_help_panel=STUDY),
-    ] = None,
-    with_report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write a report at the end.", rich_help_panel=STUDY)
-    ] = True,
-    log_to: Annotated[
-        list[str] | None,
-        typer.Option(help="Show evaluations as they come: tensorboard, wandb.", rich_help_panel=STUDY),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.", rich_help_panel=FIRST)
-    ] = False,
-    try_first: Annotated[
-        bool, typer.Option("--try", help="Train one run to its third evaluation, show it.", rich_help_panel=FIRST)
-    ] = False,
-    plan_only: Annotated[
-        bool,
-        typer.Option("--plan-only", help="Write the plan for `oneclock work` only.", rich_help_panel=FIRST),
-    ] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.", rich_help_panel=HERE)
-    ] = None,
-    threads: Annotated[int, typer.Option(help="Threads of one run.", rich_help_panel=HERE)] = 1,
-    gpus_per_run: Annotated[
-        float, typer.Option(help="GPUs of one run, or a fraction of one.", rich_help_panel=HERE)
-    ] = 1.0,
-    in_process: Annotated[
-        bool, typer.Option("--in-process", help="All in this process, to debug.", rich_help_panel=HERE)
-    ] = False,
-    retries: Annotated[int, typer.Option(help="How often a killed run is tried again.", rich_help_panel=HERE)] = 2,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which a run counts as hung.", rich_help_panel=HERE)
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="slurm, kubernetes, skypilot, or a Dask: tls://host:port.", rich_help_panel=CLUSTER),
-    ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Trust the network of a Dask without TLS.", rich_help_panel=CLUSTER)
-    ] = False,
+    baselines: Annotated[str | None, Which(help="Untied pairs beside the sweep: 0.9/0.999,0.9/0.95; or none.")] = None,
+    max_runs: Annotated[int | None, Which(help="adaptive: stop there. Default: 10 or, with two axes, 36.")] = None,
+    out: Annotated[Path, Study(help="The study's folder.")] = Path("study"),
+    extend: Annotated[bool, Study("--extend", help="Add betas, seeds or the like to the study.")] = False,
+    keep_runs: Annotated[bool, Study("--keep-runs", help="Keep finished runs although the code has changed.")] = False,
+    adopt: Annotated[list[Path] | None, Study(help="Take runs from another study, a long table or a log.")] = None,
+    with_report: Annotated[bool, Study("--report/--no-report", help="Write a report at the end.")] = True,
+    log_to: Annotated[list[str] | None, Study(help="Show evaluations as they come: tensorboard, wandb.")] = None,
+    dry_run: Annotated[bool, First("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
+    try_first: Annotated[bool, First("--try", help="Train one run to its third evaluation, show it.")] = False,
+    plan_only: Annotated[bool, First("--plan-only", help="Write the plan for `oneclock work` only.")] = False,
+    jobs: Annotated[int | None, Here("--jobs", "-j", help="Runs at a time; default: cores, or GPUs.")] = None,
+    threads: Annotated[int, Here(help="Threads of one run.")] = 1,
+    gpus_per_run: Annotated[float, Here(help="GPUs of one run, or a fraction of one.")] = 1.0,
+    in_process: Annotated[bool, Here("--in-process", help="All in this process, to debug.")] = False,
+    retries: Annotated[int, Here(help="How often a killed run is tried again.")] = 2,
+    timeout: Annotated[float | None, Here(help="Seconds after which a run counts as hung.")] = None,
+    cluster: Annotated[str | None, Cluster(help="slurm, kubernetes, skypilot, or a Dask: tls://host:port.")] = None,
+    insecure: Annotated[bool, Cluster("--insecure", help="Trust the network of a Dask without TLS.")] = False,
     array: Annotated[
-        int | None,
-        typer.Option(help="How many workers share the runs. Not for Dask.", show_default="1", rich_help_panel=CLUSTER),
+        int | None, Cluster(help="How many workers share the runs. Not for Dask.", show_default="1")
     ] = None,
-    volume: Annotated[
-        str | None, typer.Option(help="kubernetes, skypilot: the shared volume, NAME:/path.", rich_help_panel=CLUSTER)
-    ] = None,
-    image: Annotated[
-        str | None, typer.Option(help="kubernetes, skypilot: an image with oneclock.", rich_help_panel=CLUSTER)
-    ] = None,
-    worker_memory: Annotated[
-        str | None, typer.Option(help="kubernetes: 16Gi; skypilot: 16 (GB).", rich_help_panel=CLUSTER)
-    ] = None,
-    worker_gpus: Annotated[
-        str | None, typer.Option(help="kubernetes: 1; skypilot: H100:1.", rich_help_panel=CLUSTER)
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="slurm: a job's time, 24:00:00; it queues again.", rich_help_panel=CLUSTER)
-    ] = None,
-    partition: Annotated[str | None, typer.Option(help="slurm: the partition.", rich_help_panel=CLUSTER)] = None,
-    gres: Annotated[str | None, typer.Option(help="slurm: what a job needs, gpu:1.", rich_help_panel=CLUSTER)] = None,
-    sbatch: Annotated[
-        str | None, typer.Option(help="slurm: more options, '--mem=16G --account=a'.", rich_help_panel=CLUSTER)
-    ] = None,
-    idle: Annotated[
-        float | None, typer.Option(help="slurm: a job ends after so many idle seconds.", rich_help_panel=CLUSTER)
-    ] = None,
-    grace: Annotated[
-        float | None, typer.Option(help="slurm: seconds that a run has to save.", rich_help_panel=CLUSTER)
-    ] = None,
-    warning: Annotated[
-        int | None, typer.Option(help="slurm: seconds of warning before a job's end.", rich_help_panel=CLUSTER)
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting.", rich_help_panel=LAB)
-    ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Where its data are; else ONECLOCK_DATA or caches.", rich_help_panel=LAB)
-    ] = None,
+    volume: Annotated[str | None, Cluster(help="kubernetes, skypilot: the shared volume, NAME:/path.")] = None,
+    image: Annotated[str | None, Cluster(help="kubernetes, skypilot: an image with oneclock.")] = None,
+    worker_memory: Annotated[str | None, Cluster(help="kubernetes: 16Gi; skypilot: 16 (GB).")] = None,
+    worker_gpus: Annotated[str | None, Cluster(help="kubernetes: 1; skypilot: H100:1.")] = None,
+    time: Annotated[str | None, Cluster(help="slurm: a job's time, 24:00:00; it queues again.")] = None,
+    partition: Annotated[str | None, Cluster(help="slurm: the partition.")] = None,
+    gres: Annotated[str | None, Cluster(help="slurm: what a job needs, gpu:1.")] = None,
+    sbatch: Annotated[str | None, Cluster(help="slurm: more options, '--mem=16G --account=a'.")] = None,
+    idle: Annotated[float | None, Cluster(help="slurm: a job ends after so many idle seconds.")] = None,
+    grace: Annotated[float | None, Cluster(help="slurm: seconds that a run has to save.")] = None,
+    warning: Annotated[int | None, Cluster(help="slurm: seconds of warning before a job's end.")] = None,
+    settings: Annotated[list[str] | None, Lab("--set", metavar="NAME=VALUE", help="A setting.")] = None,
+    data_dir: Annotated[Path | None, Lab(help="Where its data are; else ONECLOCK_DATA or caches.")] = None,
 ) -> None:
     """Sweep beta by the paper's protocol. It survives a crash: the same command again continues.
 
@@ -179,21 +110,9 @@ def command(
 
     if data_dir is not None and (plan_only or cluster in SUBMITTED):
         raise ValueError("workers are not told of --data-dir: set ONECLOCK_DATA instead, here and where they run")
-    of_slurm: dict[str, Any] = {
-        "time": time,
-        "partition": partition,
-        "gres": gres,
-        "sbatch": sbatch,
-        "idle": idle,
-        "grace": grace,
-        "warning": warning,
-    }
-    of_manifest = {
-        "volume": volume,
-        "image": image,
-        "worker_memory": worker_memory,
-        "worker_gpus": worker_gpus,
-    }
+    of_slurm: dict[str, Any] = {"time": time, "partition": partition, "gres": gres, "sbatch": sbatch}
+    of_slurm |= {"idle": idle, "grace": grace, "warning": warning}
+    of_manifest = {"volume": volume, "image": image, "worker_memory": worker_memory, "worker_gpus": worker_gpus}
     _only_for(cluster, ("slurm",), of_slurm)
     _only_for(cluster, ("kubernetes", "skypilot"), of_manifest)
     _only_for(cluster, SUBMITTED, {"array": array})
@@ -276,8 +195,9 @@ def _submit(
     """Hand the plan to Slurm, and say how to look at it."""
     from oneclock.sweep.exec import slurm
     from oneclock.sweep.exec.scheduler import processes_of
-    from oneclock.sweep.exec.worker import Shift
+    from oneclock.sweep.exec.worker import check_seconds
 
+    check_seconds(idle=idle)
     jobs, array = where.jobs or 1, 1 if array is None else array
     worker = slurm.worker_options(
         jobs=jobs,
@@ -285,7 +205,7 @@ def _submit(
         gpus_per_run=where.gpus_per_run,
         retries=where.retries,
         timeout=where.timeout,
-        idle=Shift(idle=idle).idle,
+        idle=idle,
         grace=grace,
     )
     cores = jobs * where.threads * processes_of(plan)
@@ -398,7 +318,7 @@ def _try(plan: Plan, where: Execution) -> None:
     from oneclock.sweep.api import TRY, try_target
     from oneclock.sweep.view import span
 
-    target, started = plan.targets[0], _now()
+    target, started = plan.targets[0], monotonic()
     rates = getattr(plan.protocol, "learning_rates", ())
     beta = beta_for(target.budget)
     print(printable(f"{target.name}: one run at beta {beta:.3g}, up to its third evaluation"))
@@ -411,14 +331,8 @@ def _try(plan: Plan, where: Execution) -> None:
         losses = {"val_loss": point.val_loss, "train_loss": point.train_loss}
         print(f"step {point.step:,}: " + ", ".join(f"{key} {loss:.5g}" for key, loss in losses.items() if loss))
     if points and points[-1].step:
-        seconds = (_now() - started) * target.budget / points[-1].step
+        seconds = (monotonic() - started) * target.budget / points[-1].step
         print(f"a run of {target.budget:,} steps takes about {span(seconds)}")
-
-
-def _now() -> float:
-    import time
-
-    return time.monotonic()
 
 
 def printable_lines(text: str) -> str:

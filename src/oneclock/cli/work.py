@@ -34,10 +34,10 @@ def command(
     import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
     from oneclock.sweep import Execution
     from oneclock.sweep.exec import slurm
-    from oneclock.sweep.exec.worker import IDLE, Shift, work
+    from oneclock.sweep.exec.worker import IDLE, work
 
     where = Execution(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
-    left = work(study, where, Shift(slurm.seconds_left() if time_left is None else time_left, idle))
+    left = work(study, where, slurm.seconds_left() if time_left is None else time_left, idle)
     if left is not None:
         print(printable(f"oneclock: left {study} ({left}); another worker goes on with it"), file=sys.stderr)
         if left not in ("SIGINT", IDLE) and slurm.queue_again(terminated=left == "SIGTERM"):

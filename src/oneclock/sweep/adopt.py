@@ -76,7 +76,7 @@ def _from_study(plan: Plan, study: Path) -> Adopted:
     taken, left = 0, []
     made = {run.key.folder: run for run in runs_of(study)}
     for target, key in _open_keys(plan):
-        folder = plan.folder(target, key)
+        folder = key.folder
         run = made.get(folder)
         result = None if run is None else run.result
         if run is None or result is None or result.status == "failed":
@@ -126,16 +126,16 @@ def _open_keys(plan: Plan) -> Iterator[tuple[Target, RunKey]]:
     """Every run that the plan may ask for and that has not begun."""
     for target in plan.targets:
         for key in plan.keys(target):
-            if not (plan.place(target, key) / "run.json").exists():
+            if not (plan.run_path(key) / "run.json").exists():
                 yield target, key
 
 
 def _write(plan: Plan, target: Target, key: RunKey, run: RunRecord, points: Sequence[Point], name: str) -> None:
-    made = RunFolder.start(plan.place(target, key), target.with_spec(key), {**run.environment, "adopted": name})
+    made = RunFolder.start(plan.run_path(key), target.with_spec(key), {**run.environment, "adopted": name})
     made.replace(points)
     reason = f"adopted from {name}" + (f"; {run.reason}" if run.reason else "")
     assert run.status in ("finished", "diverged")
-    plan.remember(target, key, made.finish(run.status, run.seconds or 0.0, reason=reason))
+    plan.study.remember(key.folder, made.finish(run.status, run.seconds or 0.0, reason=reason))
 
 
 def _is_table(path: Path) -> bool:

@@ -199,7 +199,7 @@ def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | 
         plan = Plan(Path(folder) / "try", [target], protocol)
         where = replace(where, jobs=1, scheduler=None, in_process=False, retries=0)
         (key,) = plan.keys(target)
-        path = plan.place(target, key)
+        path = plan.run_path(key)
         with take_alone(plan.path) as claim:
             plan.write()
             engine = where.engine(modules_of(plan), target.processes)

@@ -28,8 +28,16 @@ from oneclock.runs.protocols import SEEDS
 from oneclock.runs.record import RunRecord
 from oneclock.sweep import fingerprint
 from oneclock.sweep.exec.job import last_lines
-from oneclock.sweep.exec.processes import Died, Failed, outlasting, several, under_torchrun
-from oneclock.sweep.targets import INCOMPLETE, checked_budget, checked_name, checked_processes, register, why_incomplete
+from oneclock.sweep.exec.processes import Died, Failed, outlasting, under_torchrun
+from oneclock.sweep.targets import (
+    INCOMPLETE,
+    OwnCode,
+    checked_budget,
+    checked_name,
+    checked_processes,
+    register,
+    why_incomplete,
+)
 
 if TYPE_CHECKING:
     from oneclock.logs import Log
@@ -48,7 +56,7 @@ _CLOCK = 2.0  # seconds by which the times of two files may be wrong
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(OwnCode):
     """A command line that trains one run, as a target of `run_sweep`.
 
     {beta} (or {beta1} and {beta2}), {seed}, {budget}, {lr} and {folder} in it are filled in. Its curve is read from
@@ -105,14 +113,11 @@ class Command:
         """Whether its line has a place for the seed."""
         return "{seed}" in self.command
 
-    def described(self) -> dict[str, Any]:
-        said = {"command": self.command, "log": self.log, "name": self.name, "budget": self.budget}
-        early = {"allow_early_stop": True} if self.allow_early_stop else {}
-        return said | {"code": dict(self.code or {})} | several(self.processes) | early
+    def _identity(self) -> dict[str, Any]:
+        return {"command": self.command, "log": self.log}
 
-    def with_spec(self, key: RunKey) -> RunKey:
-        spec = {"command": self.command, "log": self.log, "code": dict(self.code or {})} | several(self.processes)
-        return RunKey(self.name, key.beta, key.seed, self.budget, key.lr, spec=spec)
+    def _code_now(self) -> fingerprint.Code:
+        return fingerprint.of_command(self.command)
 
     def modules(self) -> list[str]:
         return []
@@ -134,9 +139,6 @@ class Command:
 
     def afresh(self) -> Command:
         return replace(self, code=None)
-
-    def check_installed(self) -> None:
-        """Nothing: a command brings its own."""
 
     def execute_here(self, path: Path, key: RunKey) -> Any:
         raise NotImplementedError("torchrun starts the command itself")
@@ -170,13 +172,6 @@ class Command:
         if why is not None and not self.allow_early_stop:
             return record.finish("failed", seconds, reason=f"{INCOMPLETE}: {why}; {EARLY_STOP}")
         return record.finish("finished", seconds, reason=self._doubts(read))
-
-    def _refuse_changed_code(self) -> None:
-        """If a file was edited after the sweep began, later runs would train other code: ValueError."""
-        if fingerprint.is_untouched(self.stamps):
-            return
-        if changed := fingerprint.changed(self.code or {}, fingerprint.of_command(self.command).parts):
-            raise fingerprint.changed_meanwhile(changed)
 
     def _follow(self, record: RunFolder, log: Path, places: Mapping[str, str]) -> None:
         """Run the command to its end, with its curve so far in the record; `Failed` where it ends badly."""

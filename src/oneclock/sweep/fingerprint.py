@@ -96,11 +96,6 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
-def changed_meanwhile(names: Sequence[str]) -> ValueError:
-    """The error of a run that starts after code was edited while its sweep ran."""
-    return ValueError(f"the code was edited while the sweep ran ({', '.join(names)}); start the sweep again")
-
-
 def is_untouched(stamps: Mapping[str, Stamp]) -> bool:
     """Whether every file has the time and size that it had when it was hashed."""
     with suppress(OSError):

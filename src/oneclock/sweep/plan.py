@@ -117,9 +117,9 @@ class Plan:
                 )
 
     def _changed_code(self, before: Mapping[str, Any]) -> Iterator[tuple[Target, list[str]]]:
-        known = {name_of(one): one.get("code") for one in before["targets"] or []}
+        codes = {name_of(one): one.get("code") for one in before["targets"] or []}
         for target, described in zip(self.targets, self.described["targets"], strict=True):
-            old, new = known.get(target.name), described.get("code")
+            old, new = codes.get(target.name), described.get("code")
             if old is not None and new is not None and (changed := fingerprint.changed(old, new)):
                 yield target, changed
 
@@ -138,12 +138,11 @@ class Plan:
         """A folder that lost its study.json is continued by the command that made its runs, and by no other."""
         by_name = {target.name: target for target in self.targets}
         for folder in self.study.folders():
-            found = self.study.key(folder)
-            target = by_name.get(found.experiment)
+            key = self.study.key(folder)
+            target = by_name.get(key.experiment)
             if target is None:
-                raise ValueError(f"{self.path} holds runs of {found.experiment}, which this sweep has not")
-            wanted = target.with_spec(found)
-            changed = ", ".join(differences(found.content, wanted.content))
+                raise ValueError(f"{self.path} holds runs of {key.experiment}, which this sweep has not")
+            changed = ", ".join(differences(key.content, target.with_spec(key).content))
             if changed and not self.keep_runs:
                 raise ValueError(f"{self.path} holds runs of other settings ({changed}); choose another folder")
 
@@ -169,7 +168,7 @@ class Plan:
         """Set aside what other code has not finished: it would be neither the one nor the other."""
         for target in self.targets:
             for key in self.keys(target):
-                folder = self.folder(target, key)
+                folder = key.folder
                 path = self.path / "runs" / folder
                 end = self.study.ended.get(folder)
                 if (end is not None and end.status != "failed") or not (path / "run.json").exists():
@@ -187,28 +186,26 @@ class Plan:
         if header["schema"] < 2:
             now = {name_of(one): one for one in self.described["targets"]}
             for one in before["targets"] or []:
-                known = now.get(name_of(one), {})
-                one.update({key: known[key] for key in ("spec", "code") if key in known})
+                same = now.get(name_of(one), {})
+                one.update({key: same[key] for key in ("spec", "code") if key in same})
         return before
 
-    def folder(self, target: Target, key: RunKey) -> str:
-        """The run's folder below `runs`."""
-        return key.folder
-
-    def _places(self, target: Target) -> dict[RunKey, str]:
+    def _folders_of(self, target: Target) -> dict[RunKey, str]:
         """The folders of all keys; kept, since every look at the study needs them."""
         if target.name not in self._folders:
             self._folders[target.name] = {key: key.folder for key in self.keys(target)}
         return self._folders[target.name]
 
-    def place(self, target: Target, key: RunKey) -> Path:
+    def run_path(self, key: RunKey) -> Path:
         """The run's folder on disk."""
-        return self.path / "runs" / self.folder(target, key)
+        return self.path / "runs" / key.folder
 
     def step(self, target: Target) -> Step:
         """What the protocol wants next of a target."""
         step = protocols.next_step(self._protocol(target), self.losses(target), base_of(target))
-        assert self._places(target).keys() >= {*step.runs}, "a run whose end is not counted would be asked for for ever"
+        assert self._folders_of(target).keys() >= {*step.runs}, (
+            "a run whose end is not counted would be asked for for ever"
+        )
         return step
 
     def _protocol(self, target: Target) -> Protocol:
@@ -218,24 +215,20 @@ class Plan:
     def losses(self, target: Target) -> Losses:
         """The losses of the target's runs that have ended, for the protocol."""
         ended = self.study.ended
-        return {key: ended[folder].loss for key, folder in self._places(target).items() if folder in ended}
+        return {key: ended[folder].loss for key, folder in self._folders_of(target).items() if folder in ended}
 
     def rows(self) -> list[RunRecord]:
         """Every run that has started or is next, by target, beta, rate and seed, baselines last."""
-        found = []
+        rows: list[RunRecord] = []
         for target in self.targets:
-            started = [key for key, folder in self._places(target).items() if self._started(folder)]
+            started = [key for key, folder in self._folders_of(target).items() if self._started(folder)]
             keys = {*started, *self.step(target).runs}
-            found += [self.row(target, key) for key in sorted(keys, key=lambda key: key.order)]
-        return found
+            rows += [self.row(key) for key in sorted(keys, key=lambda key: key.order)]
+        return rows
 
-    def row(self, target: Target, key: RunKey) -> RunRecord:
+    def row(self, key: RunKey) -> RunRecord:
         """One run as it is now."""
         return self.study.row(key.folder, key)
-
-    def remember(self, target: Target, key: RunKey, result: RunRecord) -> None:
-        """Count a run as ended, whether or not the disk took its record."""
-        self.study.remember(self.folder(target, key), result)
 
     def _started(self, folder: str) -> bool:
         return folder in self.study.ended or (self.path / "runs" / folder).exists()

@@ -217,8 +217,47 @@ class RunHandle:
         self._stopped = str(reason)
 
 
+class OwnCode:
+    """What targets made of the user's own code share: a description, a spec, and the check that code stays the same."""
+
+    name: str
+    budget: int
+    processes: int
+    allow_early_stop: bool
+    code: Mapping[str, str] | None
+    stamps: Mapping[str, fingerprint.Stamp]
+
+    def _identity(self) -> dict[str, Any]:
+        """What it executes, as plain data."""
+        raise NotImplementedError
+
+    def _code_now(self) -> fingerprint.Code:
+        raise NotImplementedError
+
+    def described(self) -> dict[str, Any]:
+        early = {"allow_early_stop": True} if self.allow_early_stop else {}
+        return self._identity() | {"name": self.name, "budget": self.budget} | self._code_and_processes() | early
+
+    def with_spec(self, key: RunKey) -> RunKey:
+        spec = self._identity() | self._code_and_processes()
+        return RunKey(self.name, key.beta, key.seed, self.budget, key.lr, spec=spec)
+
+    def _code_and_processes(self) -> dict[str, Any]:
+        return {"code": dict(self.code or {})} | several(self.processes)
+
+    def check_installed(self) -> None:
+        """Nothing: a run that lacks a package says so."""
+
+    def _refuse_changed_code(self) -> None:
+        """If a file was edited after the sweep began, later runs would train other code: ValueError."""
+        if not self.code or fingerprint.is_untouched(self.stamps):
+            return
+        if changed := ", ".join(fingerprint.changed(self.code, self._code_now().parts)):
+            raise ValueError(f"the code was edited while the sweep ran ({changed}); start the sweep again")
+
+
 @dataclass(frozen=True)
-class Function:
+class Function(OwnCode):
     """A Python function: `reference` is `module:function` or `file.py:function`, or `pickled` holds a callable.
 
     With several `processes` each calls it; the first one's handle records, the others' do not.
@@ -268,14 +307,8 @@ class Function:
         more = {"allow_early_stop": values.get("allow_early_stop", False), "processes": values.get("processes", 1)}
         return cls(values["name"], values["budget"], values["function"], code=values.get("code") or {}, **more)
 
-    def described(self) -> dict[str, Any]:
-        early = {"allow_early_stop": True} if self.allow_early_stop else {}
-        said = {"function": self.reference, "name": self.name, "budget": self.budget, "code": dict(self.code)}
-        return said | several(self.processes) | early
-
-    def with_spec(self, key: RunKey) -> RunKey:
-        spec = {"function": self.reference, "code": dict(self.code)} | several(self.processes)
-        return RunKey(self.name, key.beta, key.seed, self.budget, key.lr, spec=spec)
+    def _identity(self) -> dict[str, Any]:
+        return {"function": self.reference}
 
     def modules(self) -> list[str]:
         if self.pickled is not None:
@@ -310,9 +343,6 @@ class Function:
         if ":" not in self.reference:
             raise ValueError(f"{self.reference} was given in Python; go on with the script that swept it")
         return self.of(self.reference, self.budget, self.name, self.processes, self.allow_early_stop)
-
-    def check_installed(self) -> None:
-        """Nothing: a run that lacks a package says so."""
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
         return run_processes(self, path, key) if self.processes > 1 else self._recorded(path, key)
@@ -367,14 +397,9 @@ class Function:
         except (TypeError, ValueError):  # of some that are written in C nothing is known
             return None
 
-    def _refuse_changed_code(self) -> None:
-        """If a file was edited after the sweep began, later runs would train other code: ValueError."""
-        if not self.code or fingerprint.is_untouched(self.stamps):
-            return
+    def _code_now(self) -> fingerprint.Code:
         file = None if self.pickled is not None else source.source_of(self.reference)
-        now = fingerprint.of_file(file) if file is not None else fingerprint.of_callable(self._load())
-        if changed := fingerprint.changed(self.code, now.parts):
-            raise fingerprint.changed_meanwhile(changed)
+        return fingerprint.of_callable(self._load()) if file is None else fingerprint.of_file(file)
 
     def _load(self) -> Callable[..., Any]:
         if self.pickled is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import time
@@ -152,23 +151,6 @@ def status(plan: Plan) -> dict[str, Any]:
     }
 
 
-def in_json(found: dict[str, Any]) -> str:
-    """What `status` found as JSON, a run per line: of ten thousand it is still quick to write and to search.
-
-    >>> print(in_json({"sweep": None, "runs": [{"seed": 1}, {"seed": 2}]}))
-    {
-      "sweep": null,
-      "runs": [
-        {"seed": 1},
-        {"seed": 2}
-      ]
-    }
-    """
-    head, tail = json.dumps({**found, "runs": []}, indent=2).rsplit("[]", 1)
-    lines = ",\n".join(f"    {json.dumps(run)}" for run in found["runs"])
-    return f"{head}[\n{lines}\n  ]{tail}"
-
-
 def _output(plan: Plan, row: RunRecord) -> str | None:
     """Where the run's printed output lies, if it left any."""
     path = f"{plan.path}/runs/{row.key.folder}/output.log"  # of ten thousand runs a Path takes its time
@@ -186,39 +168,39 @@ def _line(row: RunRecord, output: str | None, hangs: str | None) -> str:
     return run_in_words(row) + far + (f"; its output: {output}" if output and row.status == "failed" else "")
 
 
-def show(found: dict[str, Any]) -> None:
-    """Print what `status` found: who works on it and the time left, then the targets, then the runs."""
+def show(study: dict[str, Any]) -> None:
+    """Print what `status` says: who works on it and the time left, then the targets, then the runs."""
     console = Console(highlight=False, markup=False)
     console.soft_wrap = not console.is_terminal  # a program that reads it gets a line per run
-    hangs = any(run["hangs"] for run in found["runs"])
-    left = "" if found["seconds_left"] is None or hangs else f", about {span(found['seconds_left'])} left"
-    console.print(f"{_at_work(found)}{left}")
-    for name, target in found["targets"].items():
+    hangs = any(run["hangs"] for run in study["runs"])
+    left = "" if study["seconds_left"] is None or hangs else f", about {span(study['seconds_left'])} left"
+    console.print(f"{_at_work(study)}{left}")
+    for name, target in study["targets"].items():
         state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
         console.print(printable(f"{name}: {have_ended(target['ended'])}; {state}; {target['best_summary']}"))
-    for job in found["jobs"] or ():
+    for job in study["jobs"] or ():
         console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
-    rows = [RunRecord.from_row(run) for run in found["runs"]]
+    rows = [RunRecord.from_row(run) for run in study["runs"]]
     if console.is_terminal:
         console.print(table(rows))
     lines = [
         _line(row, run["output"], run["hangs"])
-        for row, run in zip(rows, found["runs"], strict=True)
+        for row, run in zip(rows, study["runs"], strict=True)
         if row.reason or run["hangs"] or not console.is_terminal
     ]
     if lines:
         console.print("\n".join(lines))
 
 
-def _at_work(found: dict[str, Any]) -> str:
+def _at_work(study: dict[str, Any]) -> str:
     """Who works on the study.
 
     >>> _at_work({"sweep": None, "workers": ["process 7 on a", "process 9 on b"]})
     '2 worker(s) are running: process 7 on a, process 9 on b'
     """
-    if found["workers"]:
-        return f"{len(found['workers'])} worker(s) are running: {', '.join(found['workers'])}"
-    return f"a sweep is running: {found['sweep']}" if found["sweep"] else "no sweep is running"
+    if study["workers"]:
+        return f"{len(study['workers'])} worker(s) are running: {', '.join(study['workers'])}"
+    return f"a sweep is running: {study['sweep']}" if study["sweep"] else "no sweep is running"
 
 
 def span(seconds: float) -> str:

@@ -11,7 +11,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,13 +62,17 @@ class Execution:
         """How many runs of so many processes it takes at a time; None where a cluster knows."""
         if self.scheduler is not None:
             return None
-        return 1 if self.in_process else slots(self.jobs, self._gpus(processes), self.threads, processes)
+        return 1 if self.in_process else len(self._environments(processes))
 
     def note(self, processes: int = 1) -> str | None:
         """What a person should know who asked for more jobs than the GPUs allow."""
-        if self.in_process or self.scheduler is not None:
+        workers, gpus = self.workers(processes), len(_gpus())
+        if self.in_process or self.jobs is None or workers is None or workers >= self.jobs:
             return None
-        return fewer_than_asked(self.jobs, self._gpus(processes), self.threads, processes)
+        has = f"{gpus} GPU{'s' if gpus > 1 else ''} and a run takes {self._gpus_of(processes):g}"
+        way = f"; gpus_per_run {gpus / self.jobs:.2g} lets them share" if processes == 1 else ""
+        are = "are" if gpus > 1 else "is"
+        return f"{workers} of the {self.jobs} jobs asked for run at a time: there {are} {has}{way}"
 
     def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
         """The place to run; `modules` are those that the runs will import, `processes` those of one run."""
@@ -76,9 +80,12 @@ class Execution:
             return InProcess()
         if self.scheduler:
             return Dask(self.scheduler, self.insecure)
-        return Local(self.jobs, self._gpus(processes), self.threads, modules, self.grace, processes)
+        return Local(self._environments(processes), Server(modules, _threads(self.threads), self.grace))
 
-    def _gpus(self, processes: int) -> float:
+    def _environments(self, processes: int) -> list[dict[str, str]]:
+        return environments(_cores() // processes, _gpus(), self.jobs, self._gpus_of(processes), self.threads)
+
+    def _gpus_of(self, processes: int) -> float:
         return self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
 
 
@@ -148,30 +155,18 @@ class InProcess:
 
 
 class Local:
-    """Executes jobs here, `jobs` at a time (default: one per core or GPU); `modules` are those that they import.
-
-    A run that is to end has `grace` seconds from a polite end to a hard one.
-    """
+    """Executes jobs here, one at a time in each of the environments."""
 
     dashboard: str | None = None
 
-    def __init__(
-        self,
-        jobs: int | None = None,
-        gpus_per_run: float = 1.0,
-        threads: int = 1,
-        modules: tuple[str, ...] = (),
-        grace: float = GRACE,
-        processes: int = 1,
-    ) -> None:
+    def __init__(self, environments: Sequence[Mapping[str, str]], server: Server) -> None:
         if not hasattr(os, "fork"):
             raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
-        places = _places(jobs, gpus_per_run, threads, processes)
-        self._server = Server(modules, _threads(threads), grace)
-        self._server.open()  # it imports while the sweep is planned
+        self._server = server
+        server.open()  # it imports while the sweep is planned
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._ended: SimpleQueue[Ended | Exception | None] = SimpleQueue()
-        self._threads = [threading.Thread(target=self._work, args=(place,), daemon=True) for place in places]
+        self._threads = [threading.Thread(target=self._work, args=(one,), daemon=True) for one in environments]
         for thread in self._threads:
             thread.start()
 
@@ -183,17 +178,12 @@ class Local:
         self._jobs.put(job)
 
     def ended(self, timeout: float) -> list[Ended]:
-        found: list[Ended] = []
-        try:
-            one = self._ended.get(timeout=timeout)
-            while one is not None:
-                if isinstance(one, Exception):
-                    raise one
-                found.append(one)
-                one = self._ended.get_nowait()
-        except Empty:
-            pass
-        return found
+        ends: list[Ended] = []
+        for end in _arrived(self._ended, timeout):
+            if isinstance(end, Exception):
+                raise end
+            ends.append(end)
+        return ends
 
     def wake(self) -> None:
         self._ended.put(None)
@@ -211,25 +201,31 @@ class Local:
     def hurry(self) -> None:
         self._server.hurry()
 
-    def _work(self, place: Mapping[str, str]) -> None:
+    def _work(self, environment: Mapping[str, str]) -> None:
         while (job := self._jobs.get()) is not None:
-            self._ended.put(self._outcome(replace(job, environment=place)))
-
-    def _outcome(self, job: Job) -> Ended | Exception:
-        try:
-            return supervise(job, self._server)
-        except Exception as error:  # the driver's to raise
-            return error
+            try:
+                self._ended.put(supervise(replace(job, environment=environment), self._server))
+            except Exception as error:  # noqa: PERF203 (the driver's to raise)
+                self._ended.put(error)
 
 
-def placements(
+def _arrived(queue: SimpleQueue[Any], timeout: float) -> Iterator[Any]:
+    """What is in a queue, up to a None; waits `timeout` seconds for the first."""
+    with suppress(Empty):
+        item = queue.get(timeout=timeout)
+        while item is not None:
+            yield item
+            item = queue.get_nowait()
+
+
+def environments(
     cores: int, gpus: Sequence[str], jobs: int | None = None, gpus_per_run: float = 1.0, threads: int = 1
 ) -> list[dict[str, str]]:
     """One environment for each run at a time: its share of the GPUs where there are some, and its number of threads.
 
-    >>> [place["CUDA_VISIBLE_DEVICES"] for place in placements(8, ["0", "1"], gpus_per_run=0.5)]
+    >>> [one["CUDA_VISIBLE_DEVICES"] for one in environments(8, ["0", "1"], gpus_per_run=0.5)]
     ['0', '0', '1', '1']
-    >>> len(placements(8, [])), len(placements(8, [], jobs=3))
+    >>> len(environments(8, [])), len(environments(8, [], jobs=3))
     (8, 3)
     """
     base = _threads(threads)
@@ -258,26 +254,6 @@ def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
         return [[gpu] for gpu in gpus for _ in range(math.floor(1 / per_run + 1e-9))]
     size = int(per_run)
     return [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
-
-
-def slots(jobs: int | None, gpus_per_run: float, threads: int, processes: int = 1) -> int:
-    """How many runs of so many processes this machine takes at a time."""
-    return len(_places(jobs, gpus_per_run, threads, processes))
-
-
-def fewer_than_asked(jobs: int | None, gpus_per_run: float, threads: int, processes: int = 1) -> str | None:
-    """What to know where GPUs allow fewer runs at a time than `jobs`; None where they do not."""
-    gpus = _gpus()
-    places = len(placements(_cores(), gpus, jobs, gpus_per_run, threads))
-    if jobs is None or places >= jobs:
-        return None
-    has = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''} and a run takes {gpus_per_run:g}"
-    way = f"; gpus_per_run {len(gpus) / jobs:.2g} lets them share" if processes == 1 else ""
-    return f"{places} of the {jobs} jobs asked for run at a time: there {'are' if len(gpus) > 1 else 'is'} {has}{way}"
-
-
-def _places(jobs: int | None, gpus_per_run: float, threads: int, processes: int) -> list[dict[str, str]]:
-    return placements(_cores() // processes, _gpus(), jobs, gpus_per_run, threads)
 
 
 def _gpus() -> list[str]:
@@ -324,15 +300,7 @@ class Dask:
         future.add_done_callback(self._ended.put)
 
     def ended(self, timeout: float) -> list[Ended]:
-        found = []
-        try:
-            future = self._ended.get(timeout=timeout)
-            while future is not None:
-                found.append(self._outcome(future))
-                future = self._ended.get_nowait()
-        except Empty:
-            pass
-        return found
+        return [self._outcome(future) for future in _arrived(self._ended, timeout)]
 
     def _outcome(self, future: Any) -> Ended:
         job = self._jobs.pop(future)

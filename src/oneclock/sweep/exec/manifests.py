@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -69,11 +68,11 @@ class Workers:
 
 
 def manifest(study: Path, workers: Workers) -> str:
-    """The manifest as YAML.
+    """The manifest, as JSON, which is YAML too.
 
     >>> text = manifest(Path("/mnt/shared/s1"), Workers("skypilot", "shared:/mnt/shared", count=4, gpus="H100:1"))
-    >>> print(text.splitlines()[1])
-    num_nodes: 4
+    >>> json.loads(text)["num_nodes"]
+    4
     """
     folder = PurePosixPath(study.absolute().as_posix())
     if not folder.is_relative_to(workers.mount[1]):
@@ -82,7 +81,7 @@ def manifest(study: Path, workers: Workers) -> str:
             "mount the volume at the same path here and make the study below it"
         )
     content = _job(folder, workers) if workers.engine == "kubernetes" else _task(folder, workers)
-    return "\n".join(_yaml(content)) + "\n"
+    return json.dumps(content, indent=2) + "\n"
 
 
 def submit(study: Path, workers: Workers) -> tuple[Path, str | None]:
@@ -171,31 +170,3 @@ def _name(study: str) -> str:
     """
     plain = re.sub(r"[^a-z0-9]+", "-", study.lower()).strip("-")
     return f"oneclock-{plain or 'study'}"[:50].rstrip("-")
-
-
-def _yaml(value: Any, indent: int = 0) -> Iterator[str]:
-    """Block YAML with JSON scalars, which YAML reads as they are.
-
-    >>> print("\\n".join(_yaml({"a": [{"b": "x: y", "c": 1}], "d": {}})))
-    a:
-      - b: "x: y"
-        c: 1
-    d: {}
-    """
-    pad = " " * indent
-    if isinstance(value, dict):
-        for key, item in value.items():
-            name = key if re.fullmatch(r"[A-Za-z_][\w.-]*", key) else json.dumps(key)
-            if isinstance(item, dict | list) and item:
-                yield f"{pad}{name}:"
-                yield from _yaml(item, indent + 2)
-            else:
-                yield f"{pad}{name}: {json.dumps(item)}"
-        return
-    for item in value:
-        if isinstance(item, dict) and item:
-            first, *rest = _yaml(item, indent + 2)
-            yield f"{pad}- {first.lstrip()}"
-            yield from rest
-        else:
-            yield f"{pad}- {json.dumps(item)}"

@@ -40,11 +40,7 @@ DEATHS = ("its process", "the process that", "the command was killed", "one of i
 
 
 class Stopped(ValueError):
-    """A sweep that cannot succeed was stopped; `lines` are the last ones that its run printed."""
-
-    def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
-        super().__init__("\n".join([message, *(f"  {line}" for line in lines)]))
-        self.message, self.lines = message, lines
+    """A sweep that cannot succeed was stopped."""
 
 
 def modules_of(plan: Plan) -> tuple[str, ...]:
@@ -151,8 +147,9 @@ class Driver:
             return
         which = "its first run ended without a curve" if silent else "its first runs failed in the same way"
         again = f"fix it and give the same command again; if the code stays as it is, `oneclock retry {self.plan.path}`"
-        lines = () if silent else last_lines(self.plan.place(target, row.key))
-        raise Stopped(f"the sweep stops here, since {which}: {row.reason}; {again} before that", lines)
+        lines = () if silent else last_lines(self.plan.run_path(row.key))
+        why = f"the sweep stops here, since {which}: {row.reason}; {again} before that"
+        raise Stopped("\n  ".join([why, *lines]))
 
     def warn_of_hangs(self, display: Display) -> None:
         """One line for each run that has been silent for ten times as long as it usually takes to an evaluation."""
@@ -180,7 +177,7 @@ class Driver:
 
     def job(self, target: Target, key: RunKey) -> Job:
         return Job(
-            path=os.path.abspath(self.plan.place(target, key)),
+            path=os.path.abspath(self.plan.run_path(key)),
             target=target,
             key=key,
             claim=os.path.abspath(self.claim.path),
@@ -224,7 +221,7 @@ class Progress:
     def __init__(self, plan: Plan) -> None:
         self.flying: dict[str, tuple[Target, RunKey]] = {}
         self._plan = plan
-        self._over = [plan.row(target, key) for target in plan.targets for key in plan.losses(target)]
+        self._over = [plan.row(key) for target in plan.targets for key in plan.losses(target)]
         self._pace = Pace({target.name: target.budget for target in plan.targets}, self._over)
         self._left: dict[str, int] = {}
 
@@ -233,22 +230,22 @@ class Progress:
         self._left[target.name] = step.at_most
         known = {key for other, key in self.flying.values() if other is target}
         new = [key for key in step.runs if key not in known]
-        self.flying |= {os.path.abspath(self._plan.place(target, key)): (target, key) for key in new}
+        self.flying |= {os.path.abspath(self._plan.run_path(key)): (target, key) for key in new}
         return new
 
     def end(self, path: str, result: RunRecord | None) -> tuple[Target, RunRecord]:
         """Take note of a run's end; its target and its row. Without a result it was stopped, and may fly again."""
         target, key = self.flying.pop(path)
         if result is None:
-            return target, self._plan.row(target, key)
+            return target, self._plan.row(key)
         row = self.count(target, key, result)
         self._left[target.name] -= 1
         return target, row
 
     def count(self, target: Target, key: RunKey, result: RunRecord) -> RunRecord:
         """Take note of a run that has ended, here or elsewhere."""
-        self._plan.remember(target, key, result)
-        row = self._plan.row(target, key)
+        self._plan.study.remember(key.folder, result)
+        row = self._plan.row(key)
         self._over.append(row)
         self._pace.add(row)
         return row
@@ -276,7 +273,7 @@ class Progress:
     def _row(self, path: str, target: Target, key: RunKey) -> RunRecord:
         if not os.path.exists(path):
             return RunRecord(key, "waiting")
-        return self._plan.row(target, key)
+        return self._plan.row(key)
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,39 +41,38 @@ LOOK = 5.0
 IDLE = "there was nothing to take"
 
 
-@dataclass(frozen=True)
-class Shift:
-    """How long a worker works: `time_left` seconds in all, and `idle` seconds with nothing to take; None: no limit."""
-
-    time_left: float | None = None
-    idle: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("time_left", "idle"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be more than 0 seconds, got {value:g}")
+def check_seconds(**limits: float | None) -> None:
+    """ValueError for a limit that is not more than 0 seconds; None is no limit."""
+    for name, value in limits.items():
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} must be more than 0 seconds, got {value:g}")
 
 
 def work(
-    study: str | Path, where: Execution | None = None, shift: Shift | None = None, quiet: bool = False
+    study: str | Path,
+    where: Execution | None = None,
+    time_left: float | None = None,
+    idle: float | None = None,
+    quiet: bool = False,
 ) -> str | None:
     """Work on a study until it is done, and return None; or why this worker left before: a signal's name, or words.
 
     Args:
         study: The study's folder, as a sweep made it.
         where: How many runs at a time, and on what; `grace` is the seconds that a run has to save.
-        shift: How long to work.
+        time_left: Leave within so many seconds.
+        idle: Leave after so many seconds with nothing to take.
         quiet: Print nothing.
 
     Raises:
-        ValueError: Execution the folder holds no study, its code has changed, or a sweep is at work on it.
+        ValueError: Where the folder holds no study, its code has changed, or a sweep is at work on it.
 
     >>> work("no-such-folder")
     Traceback (most recent call last):
     ValueError: no-such-folder holds no study: it has neither study.json nor runs/
     """
-    where, shift = where or Execution(grace=GRACE), shift or Shift()
+    where = where or Execution(grace=GRACE)
+    check_seconds(time_left=time_left, idle=idle)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR1, lambda *_: None)  # or `Stop` would take it for one that is to be ignored
     started = time.monotonic()
@@ -86,7 +85,8 @@ def work(
         engine = where.engine(modules, processes_of(plan))
         stop = stack.enter_context(Stop(engine.wake, lambda: _hurry(stop, engine), (*SIGNALS, signal.SIGUSR1)))
         stack.enter_context(at_work(claim, engine))
-        worker = Worker(plan, where, claim, engine, modules, shift=shift, started=started)
+        end = None if time_left is None else started + time_left
+        worker = Worker(plan, where, claim, engine, modules, end=end, idle=idle)
         try:
             with Display(worker.progress, engine, quiet) as display:
                 worker.drive(display, stop)
@@ -116,10 +116,10 @@ class Worker(Driver):
 
     waits = False
 
-    def __init__(self, *driver: Any, shift: Shift, started: float) -> None:
+    def __init__(self, *driver: Any, end: float | None = None, idle: float | None = None) -> None:
         super().__init__(*driver)
         self.left: str | None = None
-        self._shift, self._started = shift, started
+        self._end, self._idle = end, idle
         self._done, self._late, self._looked, self._busy = False, False, 0.0, time.monotonic()
         self._paces: dict[str, float] = {}
 
@@ -132,7 +132,7 @@ class Worker(Driver):
             self.left = "its time is up"
         elif self._late and not self.progress.flying:
             self.left = "its time is too short for another run"
-        elif self._shift.idle is not None and time.monotonic() - self._busy > self._shift.idle:
+        elif self._idle is not None and time.monotonic() - self._busy > self._idle:
             self.left = IDLE
         return self.left is None
 
@@ -185,7 +185,7 @@ class Worker(Driver):
 
     def _ended(self, target: Target, key: RunKey) -> Any:
         """How a run ended, or None where it has not; a record that cannot be relied on is set aside."""
-        path = self.plan.place(target, key)
+        path = self.plan.run_path(key)
         try:
             return None if os.path.abspath(path) in self.progress.flying else ended(path)
         except ValueError:
@@ -193,16 +193,16 @@ class Worker(Driver):
             return None
 
     def _set_aside(self, target: Target, key: RunKey) -> None:
-        path = self.plan.place(target, key)
+        path = self.plan.run_path(key)
         try:
             with claimed(path):
                 if damage(path) is not None:
-                    self.plan.study.set_aside(self.plan.folder(target, key))
+                    self.plan.study.set_aside(key.folder)
         except Held:
             return
 
     def _is_free(self, target: Target, key: RunKey) -> bool:
-        path = self.plan.place(target, key)
+        path = self.plan.run_path(key)
         if os.path.abspath(path) in self.progress.flying or holder(path) is not None:
             return False
         if path.exists() and damage(path) is not None:
@@ -221,12 +221,10 @@ class Worker(Driver):
     def _measure(self, target: Target) -> None:
         """The seconds from one evaluation to the next, where most runs save: by a run of the target that finished."""
         for key in self.plan.losses(target):
-            run = RunFolder.read(self.plan.place(target, key))
+            run = RunFolder.read(self.plan.run_path(key))
             if run.result is not None and run.result.status == "finished" and run.result.seconds and run.points():
                 self._paces[target.name] = run.result.seconds / len(run.points())
                 return
 
     def _seconds_left(self) -> float | None:
-        if self._shift.time_left is None:
-            return None
-        return self._started + self._shift.time_left - time.monotonic()
+        return None if self._end is None else self._end - time.monotonic()
