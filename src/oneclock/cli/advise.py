@@ -61,7 +61,7 @@ def command(
     from oneclock.advise import advise
 
     with contextlib.ExitStack() as stack:
-        found = advise(
+        advice = advise(
             [stack.enter_context(copied(sys.stdin.buffer.read)) if str(path) == "-" else path for path in logs],
             budget=budget,
             next_steps=next_steps,
@@ -74,8 +74,8 @@ def command(
             higher_is_better=higher_is_better,
             columns=None if columns is None else [name.strip() for name in columns.split(",")],
         )
-    found = dataclasses.replace(found, logs=tuple(map(_named, found.logs)))
-    print(_json(found) if as_json else found)
+    advice = dataclasses.replace(advice, logs=tuple(map(_named, advice.logs)))
+    print(_json(advice) if as_json else advice)
 
 
 def _named(log: Log) -> Log:

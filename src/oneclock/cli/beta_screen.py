@@ -25,8 +25,8 @@ def tied(answer: Recommendation, behind: Evidence, before: Recommendation | None
         lines.append(f"without your evidence: {_range(before)}")
     lines += _notes(answer)
     lines += ["", *_near(behind.near, answer), ""]
-    for place, text in enumerate(_rates(behind.learning_rate)):
-        lines.append(f"{'' if place else 'learning rate':<16}{text}")
+    for index, text in enumerate(_lr_lines(behind.learning_rate)):
+        lines.append(f"{'' if index else 'learning rate':<16}{text}")
     lines.append(f"two betas       {_pair(behind.two_betas)}: {_tying(behind.two_betas)}")
     if answer.rule == "recommended":
         lines.append(f"paper's rule    {_paper(answer)}")
@@ -47,14 +47,14 @@ def _paper(answer: Recommendation) -> str:
     return f"{format_beta(answer.paper_beta, 3)} (--rule paper)"
 
 
-def _pair(found: TwoBetas) -> str:
-    return f"({format_beta(found.beta1, 2)}, {format_beta(found.beta2, 2)})"
+def _pair(betas: TwoBetas) -> str:
+    return f"({format_beta(betas.beta1, 2)}, {format_beta(betas.beta2, 2)})"
 
 
-def _tying(found: TwoBetas) -> str:
-    if found.tying is None:
+def _tying(betas: TwoBetas) -> str:
+    if betas.tying is None:
         return "tying not measured near this length (--untied)"
-    cost = found.tying
+    cost = betas.tying
     return f"tying costs {_percent(cost.percent)} % ({_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks)"
 
 
@@ -104,7 +104,7 @@ def short_number(value: float) -> str:
     return f"{value:g}"
 
 
-def _rates(advice: Sequence[RateAdvice]) -> list[str]:
+def _lr_lines(advice: Sequence[RateAdvice]) -> list[str]:
     if not advice:
         return ["not measured near this length: tune it"]
     lines = []
@@ -118,26 +118,26 @@ def _rates(advice: Sequence[RateAdvice]) -> list[str]:
 
 def untied(answer: Recommendation, behind: Evidence) -> list[str]:
     """The answer with two betas."""
-    found = behind.two_betas
+    betas = behind.two_betas
     lines = [
-        f"beta1 {format_beta(found.beta1, 3)}, a memory of {1 / (1 - found.beta1):,.3g} steps; "
+        f"beta1 {format_beta(betas.beta1, 3)}, a memory of {1 / (1 - betas.beta1):,.3g} steps; "
         f"{_range(answer)} do as well",
-        f"beta2 {format_beta(found.beta2, 3)}, a memory of {1 / (1 - found.beta2):,.3g} steps: a 32nd of the training",
+        f"beta2 {format_beta(betas.beta2, 3)}, a memory of {1 / (1 - betas.beta2):,.3g} steps: a 32nd of the training",
     ]
-    if found.half_life_beta2 is not None:
-        lines.append(f"beta2 {format_beta(found.half_life_beta2, 3)} has a half-life of 10 M tokens (arXiv 2507.07101)")
+    if betas.half_life_beta2 is not None:
+        lines.append(f"beta2 {format_beta(betas.half_life_beta2, 3)} has a half-life of 10 M tokens (arXiv 2507.07101)")
     lines += _notes(answer)
-    if found.extrapolated:
+    if betas.extrapolated:
         lines += ["", "No known sweep over beta2 is near this length: beta2 is extrapolated."]
     else:
-        lines += ["", *_beta2_rows(found)]
-    if found.pairs:
-        lines += ["", *_pair_rows(found)]
-    pair = f"betas=({format_beta(found.beta1)}, {format_beta(found.beta2)})"
+        lines += ["", *_beta2_rows(betas)]
+    if betas.pairs:
+        lines += ["", *_pair_rows(betas)]
+    pair = f"betas=({format_beta(betas.beta1)}, {format_beta(betas.beta2)})"
     return [*lines, "", f"torch.optim.AdamW(model.parameters(), lr=..., {pair})"]
 
 
-def _beta2_rows(found: TwoBetas) -> list[str]:
+def _beta2_rows(betas: TwoBetas) -> list[str]:
     head = f"{'source':<11}{'weights':>8}{'steps':>8}{'tokens/step':>12}{'best':>9}{'this beta2':>11}{'tied':>10}"
     lines = [
         "Sweeps over beta2 near this length; loss above the best beta2, in %:",
@@ -147,20 +147,20 @@ def _beta2_rows(found: TwoBetas) -> list[str]:
         f"{row.source:<11}{_span(row.weights, row.weights):>8}{short_number(row.steps):>8}"
         f"{_span(row.tokens_per_batch, row.tokens_per_batch):>12}{format_beta(row.best_beta2, 2):>9}"
         f"{_bounded(row.loses):>11}{_bounded(row.tied):>10}{_bounded(row.torch_default):>9}"
-        for row in found.rows
+        for row in betas.rows
     ]
-    costs = [row.tied.percent - row.loses.percent for row in found.rows]
+    costs = [row.tied.percent - row.loses.percent for row in betas.rows]
     cost = f"{min(costs) + 0.0:.1f} to {max(costs):.1f} %" if len(costs) > 1 else f"{costs[0]:.1f} %"
-    tuned = sorted({row.source for row in found.rows if row.lr_tuned})
-    rates = (
+    tuned = sorted({row.source for row in betas.rows if row.lr_tuned})
+    tuning = (
         f"learning rates were tuned for every beta2 in {', '.join(tuned)} alone"
         if tuned
         else "learning rates were not tuned again"
     )
-    return [*lines, *textwrap.wrap(f"Tying beta2 to beta1 cost {cost} in these language models; {rates}.", 80)]
+    return [*lines, *textwrap.wrap(f"Tying beta2 to beta1 cost {cost} in these language models; {tuning}.", 80)]
 
 
-def _pair_rows(found: TwoBetas) -> list[str]:
+def _pair_rows(betas: TwoBetas) -> list[str]:
     lines = [
         "Sweeps of tied betas near this length that also tried the recommended beta1 with",
         "another beta2; its loss above that of tied betas, in % (below 0: tying costs):",
@@ -169,7 +169,7 @@ def _pair_rows(found: TwoBetas) -> list[str]:
     lines += [
         f"{row.source:<11}{_span(row.steps_low, row.steps_high):>16}{row.sweeps:>8}{row.beta2:>8g}"
         f"{_percent(row.worse):>8}{_percent(row.low):>10}{_percent(row.high):>9}"
-        for row in found.pairs
+        for row in betas.pairs
     ]
     return lines
 

@@ -21,15 +21,15 @@ OWN_SWEEPS = "A sweep of your own to add to the evidence: a study folder, or a C
 
 def own_sweeps(paths: Iterable[Path] | None) -> list[EvidenceSweep]:
     """The sweeps of study folders and of tables."""
-    found: list[EvidenceSweep] = []
+    own: list[EvidenceSweep] = []
     for path in paths or ():
         if path.is_dir():
             from oneclock.lab.evidence.records import study_sweeps
 
-            found += study_sweeps(path)
+            own += study_sweeps(path)
         else:
-            found += read_sweeps(path)
-    return found
+            own += read_sweeps(path)
+    return own
 
 
 def command(
@@ -48,21 +48,21 @@ def command(
 
     oneclock evidence --figure evidence.svg
     """
-    found = (*sweeps(), *own_sweeps(add))
+    every = (*sweeps(), *own_sweeps(add))
     if figure is not None:
         from oneclock.lab.evidence.figure import drawn
 
-        figure.write_text(drawn(found), encoding="utf-8")
+        figure.write_text(drawn(every), encoding="utf-8")
         print(f"drawn: {figure}")
         return
     if list_sources:
-        print("\n".join(_sources(found)))
+        print("\n".join(_sources(every)))
         return
     from oneclock.lab.evidence import compare, families
 
-    groups = {"source": compare.by_source(found), "steps": compare.by_steps(found), "all": compare.in_all(found)}
+    groups = {"source": compare.by_source(every), "steps": compare.by_steps(every), "all": compare.in_all(every)}
     groups["protocol"] = [compare.by_protocol()]
-    fitted = families.families(found)
+    fitted = families.families(every)
     if as_json:
         plain = {name: [dataclasses.asdict(group) for group in part] for name, part in groups.items()}
         print(json.dumps(plain | {"families": [dataclasses.asdict(one) for one in fitted]}, indent=2))
@@ -102,12 +102,12 @@ def _cell(loss: Loss, sweeps: int, worst: bool) -> str:
     return marks + "/".join(f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in values)
 
 
-def _families(found: Sequence[FamilyResult]) -> list[str]:
+def _families(results: Sequence[FamilyResult]) -> list[str]:
     lines = [
         "Memories with one constant, fitted with each source left out in turn (T steps):",
         f"{'memory':<18}{'best c':>7}{'others':>14}{'loses, %':>10}{'above recommended (95 % CI)':>29}",
     ]
-    for one in found:
+    for one in results:
         values = list(one.constants_left_out.values())
         span = f"{min(values):.3g} to {max(values):.3g}"
         worse = f"{one.worse + 0.0:.2f} ({one.worse_low + 0.0:.2f} to {one.worse_high + 0.0:.2f})"
@@ -115,10 +115,10 @@ def _families(found: Sequence[FamilyResult]) -> list[str]:
     return lines
 
 
-def _sources(found: Sequence[EvidenceSweep]) -> list[str]:
+def _sources(every: Sequence[EvidenceSweep]) -> list[str]:
     lines = []
     for source in sources().values():
-        own = [sweep for sweep in found if sweep.source == source.name]
+        own = [sweep for sweep in every if sweep.source == source.name]
         if not own:
             continue
         steps = [sweep.steps for sweep in own]

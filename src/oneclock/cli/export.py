@@ -18,6 +18,6 @@ def command(
     """Write the runs that have ended, with their curves, as another tool's own files. Nothing is sent anywhere."""
     from oneclock.export import export
 
-    place = out or study.with_name(f"{study.name}-{to}")
-    count, look = export(study, to, place)
-    print(printable(f"{count} runs are in {place}; look: {look}"))
+    folder = out or study.with_name(f"{study.name}-{to}")
+    count, look = export(study, to, folder)
+    print(printable(f"{count} runs are in {folder}; look: {look}"))

@@ -59,7 +59,7 @@ def command(
 
 
 def _typed(study: Path | None, out: Path, refreshes: float, rules: Sequence[str]) -> str:
-    """The command that makes this report, to stand in it: names, not places, so that it can be sent to others."""
+    """The command that makes this report, to stand in it: names, not paths, so that it can be sent to others."""
     what = ["--paper"] if study is None else [study.resolve().name]
     other = [] if refreshes == REFRESHES else ["--refreshes", f"{refreshes:g}"]
     others = [part for text in rules for part in ("--rule", text)]
@@ -74,8 +74,8 @@ def _is_done(study: Path) -> Callable[[], bool]:
 
     def done() -> bool:
         if (study / "study.json").exists():
-            found = Plan.read(study)
-            return not any(found.step(target).runs for target in found.targets)
+            plan = Plan.read(study)
+            return not any(plan.step(target).runs for target in plan.targets)
         runs = list(run_folder.runs_of(study))
         return bool(runs) and all(run.result is not None for run in runs)
 

@@ -109,7 +109,7 @@ def command(
     from oneclock.sweep.exec.scheduler import processes_of
 
     if data_dir is not None and (plan_only or cluster in SUBMITTED):
-        raise ValueError("workers are not told of --data-dir: set ONECLOCK_DATA instead, here and where they run")
+        raise ValueError("workers do not get --data-dir: set ONECLOCK_DATA instead, here and where they run")
     of_slurm: dict[str, Any] = {"time": time, "partition": partition, "gres": gres, "sbatch": sbatch}
     of_slurm |= {"idle": idle, "grace": grace, "warning": warning}
     of_manifest = {"volume": volume, "image": image, "worker_memory": worker_memory, "worker_gpus": worker_gpus}
@@ -319,11 +319,11 @@ def _try(plan: Plan, where: Execution) -> None:
     from oneclock.sweep.view import span
 
     target, started = plan.targets[0], monotonic()
-    rates = getattr(plan.protocol, "learning_rates", ())
+    lrs = getattr(plan.protocol, "learning_rates", ())
     beta = beta_for(target.budget)
     print(printable(f"{target.name}: one run at beta {beta:.3g}, up to its third evaluation"))
     try:
-        points = try_target(target, where, round(beta, 6), rates[0] if rates else None)
+        points = try_target(target, where, round(beta, 6), lrs[0] if lrs else None)
     except RuntimeError as error:
         print(printable_lines(f"oneclock: {error}"), file=sys.stderr)
         raise typer.Exit(1) from None

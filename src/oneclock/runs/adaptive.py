@@ -33,7 +33,7 @@ BEGIN = "sqrt:7"
 BEGAN = "piecewise:6000,0"
 """What was recommended when studies did not say where theirs began."""
 
-BASELINE_RATES = 2
+BASELINE_LRS = 2
 """Rates of an untied pair that get every seed, at most."""
 
 
@@ -70,7 +70,7 @@ class Adaptive(Protocol):
     def step(self, losses: Losses, base: RunKey) -> Step:
         tied = {key: loss for key, loss in losses.items() if isinstance(key.beta, float)}
         left = self.limit - len(tied)
-        lr = own_rate(self.learning_rates) if self.learning_rates else None
+        lr = own_lr(self.learning_rates) if self.learning_rates else None
         if extra := [key for beta in self.extra_betas if (key := base.at(beta, self.seeds[0], lr)) not in tied]:
             return Step(tuple(extra), max(left, len(extra)))
         if self.learning_rates:
@@ -112,7 +112,7 @@ class Adaptive(Protocol):
 
         What lies around the best is looked at all or not at all, so that the order in which runs end changes nothing.
         """
-        seed, start = self.seeds[0], (self.start(base.budget), own_rate(self.learning_rates))
+        seed, start = self.seeds[0], (self.start(base.budget), own_lr(self.learning_rates))
         first = _pairs(losses, seed)
         wanted, path, seen = climb(self.betas, self.learning_rates, start, first)
         if not wanted and not math.isfinite(first[path[-1]]):
@@ -127,7 +127,7 @@ class Adaptive(Protocol):
                 return turn.keys, self._bracketed(turn, len(losses))
             wanted = sorted(around - {*first})
             seen |= around
-        return [base.at(beta, seed, rate) for beta, rate in wanted], ""
+        return [base.at(beta, seed, lr) for beta, lr in wanted], ""
 
     def _turn(self, losses: Losses, first: Mapping[Pair, float], few: list[Pair], base: RunKey) -> _Turn:
         """The next seed for a `few` of the pairs in `first`, until one more would not change the choice.
@@ -135,12 +135,12 @@ class Adaptive(Protocol):
         A pair whose first seed lies below the best mean joins them: what has one seed only might be the better one.
         """
         for count, after in enumerate((*self.seeds[1:], None), start=1):
-            spent = {(beta, rate): [losses[base.at(beta, s, rate)] for s in self.seeds[:count]] for beta, rate in few}
+            spent = {(beta, lr): [losses[base.at(beta, s, lr)] for s in self.seeds[:count]] for beta, lr in few}
             means = {pair: mean(values) for pair, values in spent.items()}
             best = ranked(means)[0]
             if after is None or (count >= 2 and settled(list(spent.values()))):
                 break
-            wanted = [base.at(beta, after, rate) for beta, rate in few]
+            wanted = [base.at(beta, after, lr) for beta, lr in few]
             if any(key not in losses for key in wanted):
                 return _Turn(wanted, best, len(few), False)
         below = [pair for pair in ranked(first) if pair not in few and first[pair] < means[best]]
@@ -155,7 +155,7 @@ class Adaptive(Protocol):
         return f"{state}, and {enough}; {runs} runs where the whole grid has {whole}{beyond}"
 
     def _beyond(self, pair: tuple[float, float]) -> str:
-        """Words where the best pair of the climb has the smallest or the largest rate."""
+        """Words where the best pair of the climb has the smallest or the largest learning rate."""
         if pair[1] not in (min(self.learning_rates), max(self.learning_rates)):
             return ""
         which = "largest" if pair[1] == max(self.learning_rates) else "smallest"
@@ -172,27 +172,27 @@ class Adaptive(Protocol):
         return {name: value for name, value in data.items() if (name, value) != ("begin", BEGAN)}
 
     def _baseline_step(self, baseline: tuple[float, float], losses: Losses, base: RunKey) -> tuple[list[RunKey], int]:
-        """A climb over the rates with the first seed, then the other seeds for its best.
+        """A climb over the learning rates with the first seed, then the other seeds for its best.
 
-        And for a second rate, where its first seed lies below the mean of the best.
+        And for a second learning rate, where its first seed lies below the mean of the best.
         """
         seed, *others = self.seeds
         first = {
-            rate: losses[base.at(baseline, seed, rate)]
-            for rate in self.learning_rates
-            if base.at(baseline, seed, rate) in losses
+            lr: losses[base.at(baseline, seed, lr)]
+            for lr in self.learning_rates
+            if base.at(baseline, seed, lr) in losses
         }
-        rates, best = bracketing(self.learning_rates, own_rate(self.learning_rates), first)
-        if rates:
-            left = len(self.learning_rates) - len(first) + BASELINE_RATES * len(others)
-            return [base.at(baseline, seed, one) for one in rates], left
+        lrs, best = bracketing(self.learning_rates, own_lr(self.learning_rates), first)
+        if lrs:
+            left = len(self.learning_rates) - len(first) + BASELINE_LRS * len(others)
+            return [base.at(baseline, seed, one) for one in lrs], left
         few, keys = [best], [base.at(baseline, one, best) for one in others]
         if all(key in losses for key in keys):
             lowest = mean([first[best], *(losses[key] for key in keys)])
-            few += [rate for rate in ranked(first) if rate != best and first[rate] < lowest][: BASELINE_RATES - 1]
-            keys = [base.at(baseline, one, rate) for rate in few for one in others]
+            few += [lr for lr in ranked(first) if lr != best and first[lr] < lowest][: BASELINE_LRS - 1]
+            keys = [base.at(baseline, one, lr) for lr in few for one in others]
         waiting = [key for key in keys if key not in losses]
-        more = (BASELINE_RATES - 1) * len(others) if len(few) == 1 and waiting else 0
+        more = (BASELINE_LRS - 1) * len(others) if len(few) == 1 and waiting else 0
         return waiting, len(waiting) + more
 
 
@@ -229,7 +229,7 @@ def settled(losses: Sequence[Sequence[float]]) -> bool:
 
 
 def _pairs(losses: Losses, seed: int) -> dict[Pair, float]:
-    """The losses of one seed by (beta, rate)."""
+    """The losses of one seed by (beta, learning rate)."""
     own = [(key, loss) for key, loss in losses.items() if key.seed == seed]
     return {(c.beta, c.lr): loss for c, loss in own if isinstance(c.beta, float) and c.lr is not None}
 
@@ -248,7 +248,7 @@ class Climb(NamedTuple):
     seen: set[Pair]
 
 
-def climb(betas: Sequence[float], rates: Sequence[float], start: Pair, losses: Mapping[Pair, float]) -> Climb:
+def climb(betas: Sequence[float], lrs: Sequence[float], start: Pair, losses: Mapping[Pair, float]) -> Climb:
     """How far the climb has come, by the losses of the first seed.
 
     The path moves only when all that it asked for has run, so that it is the same in whatever order runs end.
@@ -264,7 +264,7 @@ def climb(betas: Sequence[float], rates: Sequence[float], start: Pair, losses: M
     path, seen = [start], {start}
     while True:
         for around in (_cross, block):
-            seen |= {*around(betas, rates, path[-1])}
+            seen |= {*around(betas, lrs, path[-1])}
             missing = sorted((pair for pair in seen if pair not in losses), key=lambda pair: (pair != start, pair))
             if missing:
                 return Climb(missing, path, seen)
@@ -276,44 +276,44 @@ def climb(betas: Sequence[float], rates: Sequence[float], start: Pair, losses: M
             return Climb([], path, seen)
 
 
-def bracketing(rates: Sequence[float], start: float, losses: Mapping[float, float]) -> tuple[list[float], float]:
-    """(the rates to run next, the best so far) for a pair of betas that is not swept: the same climb over one axis.
+def bracketing(lrs: Sequence[float], start: float, losses: Mapping[float, float]) -> tuple[list[float], float]:
+    """(the learning rates to run next, the best so far) for an untied pair of betas: the same climb over one axis.
 
     >>> bracketing([0.25, 0.5, 1, 2, 4], 1, {0.5: 3.0, 1: 2.0, 2: 1.0})
     ([4], 2)
     """
-    wanted, path, _ = climb((0.0,), rates, (0.0, start), {(0.0, rate): loss for rate, loss in losses.items()})
-    return [rate for _, rate in wanted], path[-1][1]
+    wanted, path, _ = climb((0.0,), lrs, (0.0, start), {(0.0, lr): loss for lr, loss in losses.items()})
+    return [lr for _, lr in wanted], path[-1][1]
 
 
-def own_rate(rates: Sequence[float]) -> float:
-    """The rate a user has: a factor of 1 where it is among them, else the middle one.
+def own_lr(lrs: Sequence[float]) -> float:
+    """The learning rate a user has: a factor of 1 where it is among them, else the middle one.
 
-    >>> own_rate([0.25, 0.5, 1.0, 2.0]), own_rate([1e-4, 3e-4, 1e-3])
+    >>> own_lr([0.25, 0.5, 1.0, 2.0]), own_lr([1e-4, 3e-4, 1e-3])
     (1.0, 0.0003)
     """
-    return 1.0 if 1.0 in rates else sorted(rates)[len(rates) // 2]
+    return 1.0 if 1.0 in lrs else sorted(lrs)[len(lrs) // 2]
 
 
-def _cross(betas: Sequence[float], rates: Sequence[float], pair: Pair) -> list[Pair]:
-    beta, rate = pair
-    return [(one, rate) for one in _near(betas, beta)] + [(beta, one) for one in _near(rates, rate) if one != rate]
+def _cross(betas: Sequence[float], lrs: Sequence[float], pair: Pair) -> list[Pair]:
+    beta, lr = pair
+    return [(one, lr) for one in _near(betas, beta)] + [(beta, one) for one in _near(lrs, lr) if one != lr]
 
 
-def block(betas: Sequence[float], rates: Sequence[float], pair: Pair) -> list[Pair]:
+def block(betas: Sequence[float], lrs: Sequence[float], pair: Pair) -> list[Pair]:
     """The pair and all that are next to it, across both axes too.
 
     >>> block([0.5, 0.9, 0.99], [1, 2, 4], (0.5, 1))
     [(0.5, 1), (0.5, 2), (0.9, 1), (0.9, 2)]
     """
-    return list(product(_near(betas, pair[0]), _near(rates, pair[1])))
+    return list(product(_near(betas, pair[0]), _near(lrs, pair[1])))
 
 
 def _near(values: Sequence[float], value: float) -> Sequence[float]:
     """The value and the next one on either side, where there is one."""
     ordered = sorted(values)
-    place = ordered.index(value)
-    return ordered[max(place - 1, 0) : place + 2]
+    index = ordered.index(value)
+    return ordered[max(index - 1, 0) : index + 2]
 
 
 def _rank(loss: float) -> float:

@@ -96,11 +96,11 @@ def best_lrs(runs: Iterable[RunRecord]) -> dict[Beta, float | None]:
     >>> best_lrs([run(0.9, 1.0, 2.0), run(0.9, 0.5, 1.8), run(0.99, 1.0, 1.9), run(0.99, 0.5, 2.1)])
     {0.9: 0.5, 0.99: 1.0}
     """
-    known = list(runs)
-    only = {run.beta: run.lr for run in known}
-    if all(run.lr == only[run.beta] for run in known):  # one each: nothing to compare
+    records = list(runs)
+    only = {run.beta: run.lr for run in records}
+    if all(run.lr == only[run.beta] for run in records):  # one each: nothing to compare
         return only
-    return only | PairedSweep(map(cell_run, known)).best_lrs()
+    return only | PairedSweep(map(cell_run, records)).best_lrs()
 
 
 def at_best_lrs(sweep: Sweep) -> Sweep:
@@ -133,8 +133,8 @@ def best_of(runs: Iterable[RunRecord]) -> Best:
     >>> best.beta, best.lr
     (0.9, 0.5)
     """
-    known = list(runs)
-    return with_missing(judge(PairedSweep(map(cell_run, known))), known)
+    records = list(runs)
+    return with_missing(judge(PairedSweep(map(cell_run, records))), records)
 
 
 def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
@@ -146,7 +146,7 @@ def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
 def judge(sweep: PairedSweep) -> Best:
     """`best_of` for a sweep that was fitted already."""
     lrs = sweep.best_lrs()
-    tied = [(beta, rate) for beta, rate in lrs.items() if not isinstance(beta, tuple)]
+    tied = [(beta, best) for beta, best in lrs.items() if not isinstance(beta, tuple)]
     finite = [cell for cell in tied if cell in sweep.cells]
     if why := _why_none(sweep, tied, finite):
         return Best(None, None, (), why, seeds_repeat=sweep.seeds_repeat)
@@ -162,7 +162,7 @@ def judge(sweep: PairedSweep) -> Best:
         interval = _widened(Interval(min(beta, *tied_with, beta), max(beta, *tied_with, beta)), swept, unknown)
     between = _widened(Interval(beta, beta), swept, unknown) if interval is None else interval
     not_measured = tuple(one for one in unknown if one in between)
-    lr, edges = _edges(best, swept, _rates(sweep))
+    lr, edges = _edges(best, swept, _swept_lrs(sweep))
     notes = [*edges.values(), _missing(not_measured), _seeds(sweep, tied_with, bool(not_measured))]
     return Best(
         beta=beta,
@@ -215,21 +215,21 @@ def _choose(sweep: PairedSweep, cells: Sequence[Cell]) -> Cell:
 
 def without_result(sweep: PairedSweep) -> list[float]:
     """Tied betas without a result, or without one at a learning rate next to their best one: they may be better."""
-    lrs, rates, betas = sweep.best_lrs(), _rates(sweep), set()
-    for beta, rate in sweep.unknown:
+    lrs, swept, betas = sweep.best_lrs(), _swept_lrs(sweep), set()
+    for beta, lr in sweep.unknown:
         if isinstance(beta, tuple):
             continue
         best = lrs.get(beta)
-        middle = None if best is None else rates.index(best)
-        if middle is None or rate in rates[max(middle - 1, 0) : middle + 2]:
+        middle = None if best is None else swept.index(best)
+        if middle is None or lr in swept[max(middle - 1, 0) : middle + 2]:
             betas.add(beta)
     return sorted(betas)
 
 
-def _rates(sweep: PairedSweep) -> list[float]:
+def _swept_lrs(sweep: PairedSweep) -> list[float]:
     """The learning rates of tied runs, with and without a result."""
     cells = (*sweep.losses, *sweep.unknown)
-    return sorted({rate for beta, rate in cells if rate is not None and not isinstance(beta, tuple)})
+    return sorted({lr for beta, lr in cells if lr is not None and not isinstance(beta, tuple)})
 
 
 def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[float]) -> Interval:
@@ -243,7 +243,7 @@ def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[fl
     return Interval(order[low], order[high], interval.level)
 
 
-def _edges(best: Cell, swept: Sequence[float], rates: Sequence[float]) -> tuple[float | None, dict[str, str]]:
+def _edges(best: Cell, swept: Sequence[float], lrs: Sequence[float]) -> tuple[float | None, dict[str, str]]:
     """The learning rate of the best beta where several were swept, and words for each axis that it lies at the edge of.
 
     Below a beta of 0 there is nothing to sweep.
@@ -252,13 +252,13 @@ def _edges(best: Cell, swept: Sequence[float], rates: Sequence[float]) -> tuple[
     if beta == swept[-1] or (beta == swept[0] and beta > 0):
         which = "largest" if beta == swept[-1] else "smallest"
         edges["beta"] = f"at the edge of the sweep: {short_beta(beta)} is the {which} beta swept"
-    if len(rates) < 2:
+    if len(lrs) < 2:
         return None, edges
-    rate = best[1]
-    if rate is not None and rate in (rates[0], rates[-1]):
-        which = "largest" if rate == rates[-1] else "smallest"
-        edges["lr"] = f"at the edge of the sweep: {rate:g} is the {which} learning rate swept"
-    return rate, edges
+    lr = best[1]
+    if lr is not None and lr in (lrs[0], lrs[-1]):
+        which = "largest" if lr == lrs[-1] else "smallest"
+        edges["lr"] = f"at the edge of the sweep: {lr:g} is the {which} learning rate swept"
+    return lr, edges
 
 
 def _missing(betas: Sequence[float]) -> str:
@@ -291,9 +291,9 @@ def _ties(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
 
 def _baselines(sweep: PairedSweep, lrs: dict[Beta, float | None], best: Cell) -> tuple[Baseline, ...]:
     """The untied pairs with a finite loss, compared with the best tied beta; CIs hold for all of them together."""
-    pairs = [(beta, rate) for beta, rate in lrs.items() if isinstance(beta, tuple) and (beta, rate) in sweep.cells]
+    pairs = [(beta, lr) for beta, lr in lrs.items() if isinstance(beta, tuple) and (beta, lr) in sweep.cells]
     differences = sweep.compare([({pair: 1.0}, {best: 1.0}) for pair in pairs])
-    return tuple(Baseline(beta, rate, one) for (beta, rate), one in zip(pairs, differences, strict=True))
+    return tuple(Baseline(beta, lr, one) for (beta, lr), one in zip(pairs, differences, strict=True))
 
 
 def next_step(best: Best) -> str:

@@ -54,7 +54,7 @@ class Rows:
         texts = [_text(value) for value in columns["experiment"]]
         _refuse(np.array([not text for text in texts]), "has no experiment; name one")
         names = sorted({*texts})
-        place = {name: index for index, name in enumerate(names)}
+        indices = {name: index for index, name in enumerate(names)}
         beta, beta2, seed = numbers("beta"), numbers("beta2"), numbers("seed", 1)
         _refuse(np.isnan(beta), "has no beta; give one in [0, 1)")
         beta2 = np.where(np.isnan(beta2), beta, beta2)
@@ -71,7 +71,7 @@ class Rows:
         val, train = ("val_loss", "train_loss") if curves else ("min_val_loss", "min_train_loss")
         rows = cls(
             names=tuple(names),
-            experiment=np.array([place[text] for text in texts]),
+            experiment=np.array([indices[text] for text in texts]),
             split=_splits(columns.get("split"), count),
             budget=budget,
             t_es=t_es,

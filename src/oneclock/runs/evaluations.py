@@ -32,8 +32,8 @@ class Point:
 class Evaluations:
     """All evaluations of a run, by step: columns of one length, with losses as in `Point`.
 
-    >>> found = Evaluations.read(b'{"step": 100, "val_loss": 2.5}\\n{"step": 200, "val_loss": null}\\n', Path("run"))
-    >>> found.steps, found.val_losses, found.best
+    >>> both = Evaluations.read(b'{"step": 100, "val_loss": 2.5}\\n{"step": 200, "val_loss": null}\\n', Path("run"))
+    >>> both.steps, both.val_losses, both.best
     ([100, 200], [2.5, nan], (2.5, 100))
     """
 

@@ -41,20 +41,20 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is missing: this is not a record of oneclock") from None
 
 
-def unsealed(data: bytes, place: object) -> dict[str, Any]:
-    """The JSON object in these bytes, as `read_json` of a file; `place` names them where they are refused."""
+def unsealed(data: bytes, source: object) -> dict[str, Any]:
+    """The JSON object in these bytes, as `read_json` of a file; `source` names them in an error."""
     try:
         value = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"{place} is not JSON: {error}") from None
+        raise Damaged(f"{source} is not JSON: {error}") from None
     schema = value.get("schema") if isinstance(value, dict) else None
     if not isinstance(schema, int):
-        raise ValueError(f"{place} is not a record of oneclock: it has no schema")
+        raise ValueError(f"{source} is not a record of oneclock: it has no schema")
     if schema > SCHEMA:
-        raise ValueError(f"{place} has schema {schema}, newer than this oneclock knows ({SCHEMA}); upgrade oneclock")
+        raise ValueError(f"{source} has schema {schema}, newer than this oneclock knows ({SCHEMA}); upgrade oneclock")
     seal = value.pop("seal", None)
     if schema > 1 and not (_ends_with(data, seal) if schema > 2 else seal == hash_of(value)):
-        raise Damaged(f"{place} is damaged: it does not say what was written (its seal does not fit)")
+        raise Damaged(f"{source} is damaged: it does not say what was written (its seal does not fit)")
     return value
 
 

@@ -138,9 +138,9 @@ class RunFolder:
         if os.getpid() != self._process:
             raise RuntimeError(f"{self.path} was opened by another process: a forked child cannot end its parent's run")
         data = self._bytes()
-        known = Evaluations.read(data, self.path)
-        last = known.steps[-1] if known.steps else 0
-        best_loss, best_step = known.best
+        evaluations = Evaluations.read(data, self.path)
+        last = evaluations.steps[-1] if evaluations.steps else 0
+        best_loss, best_step = evaluations.best
         result = {
             "status": status,
             "best_loss": best_loss,
@@ -184,22 +184,22 @@ class RunFolder:
         """How it ended and what it measured, checked against each other: `Damaged` where they do not agree."""
         values = self._result()  # before the curve: once a run has ended, its curve does not change
         data = self._bytes()
-        known = Evaluations.read(data, self._location)
+        evaluations = Evaluations.read(data, self._location)
         if values is None:
-            return None, known
+            return None, evaluations
         proof = values.get("curve")
         if proof is not None and proof != _proof(data):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: it does not hold what was written")
-        if proof is None and not _agree(known, values):
+        if proof is None and not _agree(evaluations, values):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: its best loss is not the one in result.json")
-        return self._ended(values), known
+        return self._ended(values), evaluations
 
     def record(self) -> RunRecord | None:
         """How it ended, with its curves; None while it has not. `Damaged` where its files do not agree."""
-        result, known = self.whole()
+        result, evaluations = self.whole()
         if result is None or result.status == "failed":
             return result
-        val, train = known.curve(known.val_losses), known.curve(known.train_losses)
+        val, train = evaluations.curve(evaluations.val_losses), evaluations.curve(evaluations.train_losses)
         return replace(result, best_train_loss=None if train is None else train.best_loss, val=val, train=train)
 
     def _bytes(self) -> bytes:
@@ -225,10 +225,10 @@ def damage(path: Path) -> str | None:
     return None
 
 
-def _agree(known: Evaluations, result: Mapping[str, Any]) -> bool:
+def _agree(evaluations: Evaluations, result: Mapping[str, Any]) -> bool:
     """Whether a result of schema 1 can be that of the evaluations."""
-    beyond = bool(known.steps) and known.steps[-1] > result["steps"]
-    return known.best == (result["best_loss"], result["best_step"]) and not beyond
+    beyond = bool(evaluations.steps) and evaluations.steps[-1] > result["steps"]
+    return evaluations.best == (result["best_loss"], result["best_step"]) and not beyond
 
 
 def _header(key: RunKey) -> dict[str, Any]:

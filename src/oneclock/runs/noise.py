@@ -85,9 +85,9 @@ def noise_groups(sums: CellSums, cells: Sequence[Cell]) -> tuple[np.ndarray, lis
     pair of doubtful spread stays in the pool but has its own noise, and any pair has at least the spread of its seeds.
     """
     units: dict[object, np.ndarray] = {}
-    for place, (beta, rate) in enumerate(cells):
-        unit: object = beta if isinstance(beta, tuple) else (beta, rate, "tied")
-        units.setdefault(unit, np.zeros(len(cells), bool))[place] = True
+    for index, (beta, lr) in enumerate(cells):
+        unit: object = beta if isinstance(beta, tuple) else (beta, lr, "tied")
+        units.setdefault(unit, np.zeros(len(cells), bool))[index] = True
     units = {unit: own for unit, own in units.items() if (sums.count[own] > 1).any()}
     outside = _different(sums, units, np.ones(len(cells), bool))
     pool = ~np.logical_or.reduce([np.zeros(len(cells), bool), *(units[unit] for unit in outside)])

@@ -93,17 +93,17 @@ def unpack(study: str | Path) -> Path:
 def write_folders(path: Path) -> Path:
     """`unpack`, for whoever has claimed the study. Cut short, it goes on with what is not there yet."""
     for folder, line in lines(path):
-        place = path / "runs" / folder
-        if not place.exists():
-            for left in place.parent.glob(f".{glob.escape(place.name)}.*"):  # by one that was cut short
+        target = path / "runs" / folder
+        if not target.exists():
+            for left in target.parent.glob(f".{glob.escape(target.name)}.*"):  # by one that was cut short
                 shutil.rmtree(left)
-            aside = place.with_name(f".{place.name}.{os.getpid()}")
+            aside = target.with_name(f".{target.name}.{os.getpid()}")
             aside.mkdir(parents=True)
             for name, data in line.files.items():
                 (aside / name).write_bytes(data)
-            aside.rename(place)
-        elif any(Folder(place).read(name, LARGEST_CURVE) != data for name, data in line.files.items()):
-            raise ValueError(f"{place} is not the run in {path / PACKED}; move one of them away")
+            aside.rename(target)
+        elif any(Folder(target).read(name, LARGEST_CURVE) != data for name, data in line.files.items()):
+            raise ValueError(f"{target} is not the run in {path / PACKED}; move one of them away")
     _bring_own_files_back(path)
     os.sync()
     check_held(path)
@@ -126,19 +126,19 @@ def _refuse_without(path: Path, form: str) -> None:
         raise ValueError(f"{path} has no folder {form}/ to pack")
 
 
-def _record_files(place: Path, folder: str) -> Mapping[str, str]:
+def _record_files(path: Path, folder: str) -> Mapping[str, str]:
     """The files of a run's record as text; the run has ended, and nothing unknown lies beside its record."""
-    run = RunFolder.read(place)
+    run = RunFolder.read(path)
     if run.whole()[0] is None:
-        raise ValueError(f"{place} has not ended; finish the sweep before you pack the study")
+        raise ValueError(f"{path} has not ended; finish the sweep before you pack the study")
     if run.key.folder != folder:
-        raise ValueError(f"{place} holds the run {run.key.folder}; give it that name before you pack the study")
-    names = os.listdir(place)
+        raise ValueError(f"{path} holds the run {run.key.folder}; give it that name before you pack the study")
+    names = os.listdir(path)
     for other in names:
-        known = other == OWN_FILES or is_record_file(other) or other.startswith(_LEFT)
-        if not known and not _is_empty(place / other):
-            raise ValueError(f"{place / other} is no part of a record; move it away before you pack the study")
-    data = {name: Folder(place).read(name, LARGEST_CURVE) for name in sorted(names) if is_record_file(name)}
+        expected = other == OWN_FILES or is_record_file(other) or other.startswith(_LEFT)
+        if not expected and not _is_empty(path / other):
+            raise ValueError(f"{path / other} is no part of a record; move it away before you pack the study")
+    data = {name: Folder(path).read(name, LARGEST_CURVE) for name in sorted(names) if is_record_file(name)}
     return {name: content.decode("utf-8", "surrogateescape") for name, content in data.items() if content is not None}
 
 
@@ -154,18 +154,18 @@ def _keep_own_files(path: Path) -> None:
 
 def _bring_own_files_back(path: Path) -> None:
     for kept in sorted((path / OWN_FILES).glob("*/*")):
-        place = path / "runs" / kept.relative_to(path / OWN_FILES)
-        if place.is_dir():
+        target = path / "runs" / kept.relative_to(path / OWN_FILES)
+        if target.is_dir():
             with suppress(FileNotFoundError):
-                (place / OWN_FILES).rmdir()  # an empty one; a full one is an error
-            kept.rename(place / OWN_FILES)
+                (target / OWN_FILES).rmdir()  # an empty one; a full one is an error
+            kept.rename(target / OWN_FILES)
     for left in (*(path / OWN_FILES).glob("*"), path / OWN_FILES):
         with suppress(OSError):
             left.rmdir()
 
 
-def _is_empty(place: Path) -> bool:
-    return place.is_dir() and not os.listdir(place)
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not os.listdir(path)
 
 
 def _remove(runs: Path) -> None:

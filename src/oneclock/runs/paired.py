@@ -75,18 +75,18 @@ class PairedSweep:
     """
 
     def __init__(self, runs: Iterable[CellRun]) -> None:
-        known, self.repeated = _without_repeats(list(runs))
-        measured = sorted((_order(b, rate), (b, rate), seed, loss) for b, rate, seed, loss in known if loss == loss)
+        distinct, self.repeated = _without_repeats(list(runs))
+        measured = sorted((_order(b, lr), (b, lr), seed, loss) for b, lr, seed, loss in distinct if loss == loss)
         diverged = {cell for _, cell, _, loss in measured if math.isinf(loss)}
         kept = [(cell, seed, loss) for _, cell, seed, loss in measured if cell not in diverged]
-        self.unknown = sorted({(b, rate) for b, rate, _, _ in known} - {cell for _, cell, _, _ in measured}, key=_key)
+        self.unknown = sorted({(b, lr) for b, lr, _, _ in distinct} - {cell for _, cell, _, _ in measured}, key=_key)
         self.diverged = sorted(diverged, key=_key)
         self.cells: list[Cell] = list(dict.fromkeys(cell for cell, _, _ in kept))
         self.seeds = sorted({seed for _, seed, _ in kept})
         self.is_log = all(loss > 0 for _, _, loss in kept)
         values = np.array([loss for _, _, loss in kept], dtype=float)
         self._y = np.log(values) if self.is_log else values
-        self._index = {cell: place for place, cell in enumerate(self.cells)}
+        self._index = {cell: index for index, cell in enumerate(self.cells)}
         self._cell = np.array([self._index[cell] for cell, _, _ in kept], dtype=int)
         self._seed = np.searchsorted(self.seeds, [seed for _, seed, _ in kept])
         self.seed_count = np.bincount(self._cell, minlength=len(self.cells))
@@ -99,7 +99,7 @@ class PairedSweep:
         self.weights = self._weights(pool, sums)
         self._levels = self.weights @ self._y
         self.losses: dict[Cell, float] = {
-            cell: self._loss(float(self._levels[place])) for cell, place in self._index.items()
+            cell: self._loss(float(self._levels[index])) for cell, index in self._index.items()
         }
         self.losses |= {cell: math.inf for cell in self.diverged}
 
@@ -130,10 +130,10 @@ class PairedSweep:
     def best_lrs(self) -> dict[Beta, float | None]:
         """The learning rate at which each beta (and each untied pair) has its lowest loss; a tie goes to the first."""
         best: dict[Beta, Cell] = {}
-        for beta, rate in sorted(self.losses, key=_key):
-            if beta not in best or self.losses[beta, rate] < self.losses[best[beta]]:
-                best[beta] = beta, rate
-        return {beta: rate for beta, (_, rate) in best.items()}
+        for beta, lr in sorted(self.losses, key=_key):
+            if beta not in best or self.losses[beta, lr] < self.losses[best[beta]]:
+                best[beta] = beta, lr
+        return {beta: lr for beta, (_, lr) in best.items()}
 
     def row(self, mixture: Mapping[Cell, float]) -> np.ndarray:
         """The weight of every run in a mixture of levels: `{cell: 1.0}` is a cell's own level."""
@@ -194,7 +194,7 @@ class PairedSweep:
         """groups x rows: what each noise adds to the variance of each weighted sum of runs."""
         group = np.array(self._groups)[self._cell]
         return np.stack(
-            [(rows[..., group == place] ** 2).sum(axis=-1) * one.spread**2 for place, one in enumerate(self.noise)]
+            [(rows[..., group == index] ** 2).sum(axis=-1) * one.spread**2 for index, one in enumerate(self.noise)]
         )
 
     def _critical(self, rows: np.ndarray, parts: np.ndarray, chosen_from: Sequence[Cell], level: float) -> np.ndarray:
@@ -215,15 +215,15 @@ class PairedSweep:
             largest = (np.abs(noise @ rows.T) / error).max(axis=1)
         return np.full(len(rows), np.quantile(largest, level))
 
-    def _any_lowest(self, noise: np.ndarray, scales: np.ndarray, places: Sequence[int]) -> np.ndarray:
+    def _any_lowest(self, noise: np.ndarray, scales: np.ndarray, indices: Sequence[int]) -> np.ndarray:
         """The largest |t| of each draw, of all cells against any of those that may be the lowest."""
-        weights, level = self.weights[places], self._levels[places]
+        weights, level = self.weights[indices], self._levels[indices]
         parts = self._variances(weights[:, None] - weights[None])
         drawn, lowest = noise @ weights.T, int(np.argmin(level))
         largest = np.zeros(len(drawn))
-        for place in np.flatnonzero(level - level[lowest] <= REACH * np.sqrt(parts.sum(axis=0)[lowest])):
-            error = np.tensordot(scales, parts[:, place], axes=(0, 0))
-            away = np.abs(drawn - drawn[:, [place]]) / np.sqrt(np.where(error > 0, error, np.inf))
+        for index in np.flatnonzero(level - level[lowest] <= REACH * np.sqrt(parts.sum(axis=0)[lowest])):
+            error = np.tensordot(scales, parts[:, index], axes=(0, 0))
+            away = np.abs(drawn - drawn[:, [index]]) / np.sqrt(np.where(error > 0, error, np.inf))
             largest = np.maximum(largest, away.max(axis=1))
         return largest
 
@@ -238,16 +238,16 @@ def _without_repeats(runs: Sequence[CellRun]) -> tuple[list[CellRun], list[int]]
     ([(0.5, None, 1, 2.0), (0.9, None, 1, 3.0)], [2])
     """
     by_seed: dict[int, dict[Cell, float]] = {}
-    for beta, rate, seed, loss in runs:
+    for beta, lr, seed, loss in runs:
         if not math.isnan(loss):
-            by_seed.setdefault(seed, {})[beta, rate] = loss
+            by_seed.setdefault(seed, {})[beta, lr] = loss
     first: dict[int, int] = {}  # of seeds that repeat each other
     for seed in sorted(by_seed):
         distinct = [one for one in first if first[one] == one]
         first[seed] = next((one for one in distinct if _repeats(by_seed[seed], by_seed[one])), seed)
     losses: dict[tuple[Beta, float | None, int], float] = {}
-    for beta, rate, seed, loss in runs:
-        run = (beta, rate, first.get(seed, seed))
+    for beta, lr, seed, loss in runs:
+        run = (beta, lr, first.get(seed, seed))
         if math.isnan(losses.get(run, math.nan)):
             losses[run] = loss
     return [(*run, loss) for run, loss in losses.items()], [seed for seed, one in first.items() if seed != one]
@@ -299,8 +299,8 @@ WIDEST = 0.55
 """Two swept betas farther apart than this in log10(1 - beta) say nothing about a beta between them."""
 
 
-def _order(beta: Beta, rate: float | None) -> tuple[bool, tuple[float, ...], float]:
-    return isinstance(beta, tuple), beta if isinstance(beta, tuple) else (beta,), -1.0 if rate is None else rate
+def _order(beta: Beta, lr: float | None) -> tuple[bool, tuple[float, ...], float]:
+    return isinstance(beta, tuple), beta if isinstance(beta, tuple) else (beta,), -1.0 if lr is None else lr
 
 
 def _key(cell: Cell) -> tuple[bool, tuple[float, ...], float]:

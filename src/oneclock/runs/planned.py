@@ -50,8 +50,8 @@ def _asked_for(protocol: Protocol, base: RunKey, runs: Sequence[RunRecord]) -> l
     if not seeds:
         return []
     asked = replace(protocol, seeds=seeds)
-    known = {key: losses[key] for key in all_keys(asked, base) if key in losses}
-    return list(next_step(asked, known, base).runs)
+    ended = {key: losses[key] for key in all_keys(asked, base) if key in losses}
+    return list(next_step(asked, ended, base).runs)
 
 
 def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[RunRecord]:

@@ -68,8 +68,8 @@ class Protocol:
 
     def baselines_step(self, losses: Losses, base: RunKey) -> tuple[list[RunKey], int]:
         """The runs of baselines to do now, and at most how many are left of them."""
-        rates: Sequence[float | None] = getattr(self, "learning_rates", ()) or (None,)
-        every = [base.at(pair, seed, lr) for pair in self.baselines for lr in rates for seed in self.seeds]
+        lrs: Sequence[float | None] = getattr(self, "learning_rates", ()) or (None,)
+        every = [base.at(pair, seed, lr) for pair in self.baselines for lr in lrs for seed in self.seeds]
         waiting = [key for key in every if key not in losses]
         return waiting, len(waiting)
 
@@ -105,8 +105,8 @@ class Grid(Protocol):
     kind: ClassVar[str] = "grid"
 
     def step(self, losses: Losses, base: RunKey) -> Step:
-        rates = self.learning_rates or (None,)
-        keys = [base.at(beta, seed, lr) for seed in self.seeds for lr in rates for beta in self.betas]
+        lrs = self.learning_rates or (None,)
+        keys = [base.at(beta, seed, lr) for seed in self.seeds for lr in lrs for beta in self.betas]
         betas: list[Beta] = [*self.betas, *self.baselines]
         last = [key for beta in betas for key in self._held_out(beta, losses, base)]
         later = len(self.held_out_seeds) * len(betas) - len(last)
@@ -114,10 +114,10 @@ class Grid(Protocol):
 
     def _held_out(self, beta: Beta, losses: Losses, base: RunKey) -> list[RunKey]:
         """A beta's runs with the held-out seeds, at its best learning rate; none while that is open."""
-        rates = self.learning_rates or (None,)
-        if any(base.at(beta, seed, lr) not in losses for lr in rates for seed in self.seeds):
+        lrs = self.learning_rates or (None,)
+        if any(base.at(beta, seed, lr) not in losses for lr in lrs for seed in self.seeds):
             return []
-        best, *_ = ranked({lr: mean([losses[base.at(beta, seed, lr)] for seed in self.seeds]) for lr in rates})
+        best, *_ = ranked({lr: mean([losses[base.at(beta, seed, lr)] for seed in self.seeds]) for lr in lrs})
         return [base.at(beta, seed, best) for seed in self.held_out_seeds]
 
 
@@ -202,7 +202,7 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
     values = {OLD_NAMES.get(name, name): value for name, value in values.items()}
     names = {name: [one.name for one in fields(made)] for name, made in KINDS.items()}
     if foreign := [name for name in values if name not in names[kind]]:
-        able = [name for name, known in names.items() if {*foreign} <= {*known}]
+        able = [name for name, accepted in names.items() if {*foreign} <= {*accepted}]
         way = f"; the protocol {' or '.join(able)} has" if able else ""
         raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(names[kind])}{way}")
     protocol = KINDS[kind](**{name: _PLAIN.get(name, _same)(value, name) for name, value in values.items()})
@@ -317,9 +317,9 @@ def _check_lists(protocol: Protocol) -> None:
             raise ValueError(f"{name} holds a value twice: {', '.join(map(str, given))}")
     if twice := set(protocol.seeds or SEEDS) & set(getattr(protocol, "held_out_seeds", ())):
         raise ValueError(f"held_out_seeds must differ from the seeds, got {sorted(twice)} in both")
-    rates = getattr(protocol, "learning_rates", ())
-    if not all(0 < lr < math.inf for lr in rates):
-        raise ValueError(f"learning_rates must be finite numbers above 0, got {', '.join(map(str, rates))}")
+    lrs = getattr(protocol, "learning_rates", ())
+    if not all(0 < lr < math.inf for lr in lrs):
+        raise ValueError(f"learning_rates must be finite numbers above 0, got {', '.join(map(str, lrs))}")
 
 
 def _check_counts(protocol: Protocol) -> None:

@@ -137,8 +137,8 @@ class Study:
         rows = {one: self.row(one) for one in self.folders() if one.startswith(prefix) and one not in self.ended}
         begun = {folder: row for folder, row in rows.items() if row.status != "damaged"}
         absent = [key for key in self.missing().get(experiment, ()) if key.folder not in begun]
-        known = {key.folder for key in absent} | begun.keys()
-        damaged = [row for folder, row in rows.items() if folder not in known and row.beta == row.beta]
+        listed = {key.folder for key in absent} | begun.keys()
+        damaged = [row for folder, row in rows.items() if folder not in listed and row.beta == row.beta]
         waiting = waiting_runs(absent, self._ended_of(experiment))
         return [*map(with_learning_rate, (*begun.values(), *damaged)), *waiting]
 
@@ -164,7 +164,7 @@ class Study:
     def rows(self) -> list[RunRecord]:
         """Every run that was started, by experiment, beta, learning rate and seed, baselines last."""
         rows = [self.row(folder) for folder in self.folders()]
-        order = {name: place for place, name in enumerate(self.experiments)}
+        order = {name: index for index, name in enumerate(self.experiments)}
         return sorted(rows, key=lambda row: (order.get(row.experiment, len(order)), row.key.order))
 
     def table(self) -> pandas.DataFrame:
@@ -180,8 +180,8 @@ class Study:
         path = self._runs / folder
         damaged = damage(path) if path.exists() else None
         if key is None:
-            known = damaged is None and (path / "run.json").exists()
-            key = self.key(folder) if known else _of_folder(folder)
+            readable = damaged is None and (path / "run.json").exists()
+            key = self.key(folder) if readable else _of_folder(folder)
         if damaged is not None:
             return RunRecord(key, "damaged", reason=damaged)
         return _under_way(key, path)
@@ -218,14 +218,14 @@ class Study:
 
     def set_aside(self, folder: str) -> Path:
         """Move a run's folder to `damaged/`: it is kept, and runs anew."""
-        place = self.path / "damaged" / folder
-        while place.exists():
-            place = place.with_name(place.name + "-again")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        (self._runs / folder).rename(place)
+        target = self.path / "damaged" / folder
+        while target.exists():
+            target = target.with_name(target.name + "-again")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (self._runs / folder).rename(target)
         self._forget(folder)
         self._keys.pop(folder, None)
-        return place
+        return target
 
 
 def _under_way(key: RunKey, path: Path) -> RunRecord:

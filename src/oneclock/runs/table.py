@@ -236,7 +236,7 @@ def _different_data(records: Sequence[RunRecord]) -> list[str]:
     hashes: dict[str, set[str]] = {}
     for record in records:
         hashes.setdefault(record.experiment, set()).add(str(record.environment.get("data") or ""))
-    counts = {name: len(known - {""}) for name, known in hashes.items()}
+    counts = {name: len(own - {""}) for name, own in hashes.items()}
     return [
         f"{name}: its runs were trained on {count} different sets of data, as their records say"
         for name, count in counts.items()

@@ -1,7 +1,7 @@
 """Runs made elsewhere, taken into a plan so that nothing is trained twice: from another study, a long table, or logs.
 
 A run of another study is taken where it is the very run that the plan would make: same settings, same code. A table or
-a log does not say what made it: its runs are taken at their word, by experiment, beta, seed and rate, and only where
+a log does not say what made it: its runs are matched by experiment, beta, seed and learning rate, and taken only where
 they ran to the plan's budget. Either way the record says where it comes from, and `status` shows it.
 """
 
@@ -29,7 +29,7 @@ ANY_SEED = -1
 def adopt_all(plan: Plan, sources: Iterable[str | Path]) -> list[str]:
     """Take the runs of each source into the plan's study: in words how many, and of the first that were left why.
 
-    `check` the plan first. What is raised is told in `adopt`; the runs that were taken by then stay.
+    `check` the plan first. `adopt` says what is raised; the runs that were taken by then stay.
     """
     said = []
     with take_alone(plan.path):
@@ -89,10 +89,10 @@ def _from_study(plan: Plan, study: Path) -> Adopted:
             changed = differences(run.key.content | there, wanted.content | here)
             left.append(f"{folder}: {', '.join(changed)}")
             continue
-        result, known = run.whole()
+        result, evaluations = run.whole()
         if result is None:
             raise ValueError(f"{study} was changed while it was read; do it again")
-        _write(plan, target, key, result, known.points, study.absolute().name)
+        _write(plan, target, key, result, evaluations.points, study.absolute().name)
         taken += 1
     return Adopted(taken, left)
 
@@ -101,17 +101,17 @@ def _from_elsewhere(plan: Plan, runs: Sequence[RunRecord], name: str) -> Adopted
     taken, left = 0, []
     free = list(_open_keys(plan))
     for run in runs:
-        place = next(((target, key) for target, key in free if _fits(run, target, key, len(plan.targets))), None)
+        match = next(((target, key) for target, key in free if _fits(run, target, key, len(plan.targets))), None)
         said = f"beta {run.beta}" + ("" if run.seed == ANY_SEED else f", seed {run.seed}")
-        if place is None:
+        if match is None:
             left.append(f"{said}: the plan wants no such run, or has it")
             continue
-        target, key = place
+        target, key = match
         if run.steps != target.budget and run.status == "finished":
             left.append(f"{said}: it ends at step {run.steps:,}, and the plan's runs at {target.budget:,}")
             continue
         _write(plan, target, key, run, _points(run.val, run.train), name)
-        free.remove(place)
+        free.remove(match)
         taken += 1
     return Adopted(taken, left)
 

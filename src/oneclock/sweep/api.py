@@ -75,7 +75,7 @@ def run_sweep(
         keep_runs: Keep finished runs in the folder although the code behind them has changed.
         adopt: Where runs that have ended elsewhere are taken from, one source or several: another study, a long table,
             a log. They are not trained again.
-        observers: What is told of every evaluation as it comes: `oneclock.export.live.TensorBoard(folder)`, or
+        observers: What gets every evaluation as it comes: `oneclock.export.live.TensorBoard(folder)`, or
             `WeightsAndBiases(project)`.
         dry_run: Print the plan and its cost, and run nothing.
         quiet: Print nothing.
@@ -247,8 +247,8 @@ def _axes(protocol: Protocol) -> str:
     'betas 0.5, 0.9; baselines 0.9/0.999'
     """
     pairs = [f"{one:g}/{two:g}" for one, two in protocol.baselines]
-    rates = [f"{lr:g}" for lr in getattr(protocol, "learning_rates", ())]
-    axes = {"betas": [f"{beta:g}" for beta in protocol.betas], "learning rates": rates, "baselines": pairs}
+    lrs = [f"{lr:g}" for lr in getattr(protocol, "learning_rates", ())]
+    axes = {"betas": [f"{beta:g}" for beta in protocol.betas], "learning rates": lrs, "baselines": pairs}
     return "; ".join(f"{name} {', '.join(values)}" for name, values in axes.items() if values)
 
 

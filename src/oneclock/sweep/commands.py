@@ -110,7 +110,7 @@ class Command(OwnCode):
 
     @property
     def takes_seed(self) -> bool:
-        """Whether its line has a place for the seed."""
+        """Whether its line has {seed} in it."""
         return "{seed}" in self.command
 
     def _identity(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Command(OwnCode):
         return []
 
     def takes_pairs(self) -> bool:
-        """Whether its line has a place for each beta of a pair."""
+        """Whether its line has {beta1} and {beta2} in it."""
         return "{beta}" not in self.command
 
     def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
@@ -132,7 +132,7 @@ class Command(OwnCode):
         if learning_rates and "{lr}" not in self.command:
             return "the command does not say where the learning rate goes: add {lr} to it"
         if not learning_rates and "{lr}" in self.command + self.log:
-            return "the command has a place for {lr}, and no learning_rates are swept; give some"
+            return "the command has {lr} in it, and no learning_rates are swept; give some"
         if len(seeds) > 1 and not self.takes_seed:
             return f"the command has no {{seed}}: seeds {', '.join(map(str, seeds))} would repeat one run; add {{seed}}"
         return None
@@ -150,10 +150,10 @@ class Command(OwnCode):
         record = RunFolder.start(path, self.with_spec(key), environment())
         files = record.path / "files"
         files.mkdir(exist_ok=True)
-        places, started = self._places(key, files), time.monotonic()
-        log = Path(filled(self.log, places))
+        values, started = self._placeholder_values(key, files), time.monotonic()
+        log = Path(filled(self.log, values))
         with outlasting() as asked:
-            self._follow(record, log, places)
+            self._follow(record, log, values)
         if asked:  # whatever its exit code says: it was cut short
             raise KeyboardInterrupt("asked to end")
         seconds = time.monotonic() - started
@@ -173,10 +173,10 @@ class Command(OwnCode):
             return record.finish("failed", seconds, reason=f"{INCOMPLETE}: {why}; {EARLY_STOP}")
         return record.finish("finished", seconds, reason=self._doubts(read))
 
-    def _follow(self, record: RunFolder, log: Path, places: Mapping[str, str]) -> None:
+    def _follow(self, record: RunFolder, log: Path, values: Mapping[str, str]) -> None:
         """Run the command to its end, with its curve so far in the record; `Failed` where it ends badly."""
         command = self.command if self.processes == 1 else under_torchrun(self.command, self.processes)
-        line, variables = shell_line(command, places)
+        line, variables = shell_line(command, values)
         pause = _LOOK
         # Wherever the run executes, what it prints is a log: it goes to the same file.
         with open(record.path / "output.log", "ab") as output:
@@ -236,12 +236,12 @@ class Command(OwnCode):
             doubts.append(f"no validation loss was found: {read.metric!r} was taken")
         return "; ".join(doubts) or None
 
-    def _places(self, key: RunKey, files: Path) -> dict[str, str]:
+    def _placeholder_values(self, key: RunKey, files: Path) -> dict[str, str]:
         one, two = key.beta if isinstance(key.beta, tuple) else (key.beta, key.beta)
         tied = {} if isinstance(key.beta, tuple) else {"beta": repr(key.beta)}
-        rate = {} if key.lr is None else {"lr": repr(key.lr)}
+        lr = {} if key.lr is None else {"lr": repr(key.lr)}
         common = {"seed": str(key.seed), "budget": str(self.budget), "folder": str(files.resolve())}
-        return tied | rate | {"beta1": repr(one), "beta2": repr(two)} | common
+        return tied | lr | {"beta1": repr(one), "beta2": repr(two)} | common
 
 
 def _raise(code: int, output: Sequence[str]) -> None:
@@ -274,29 +274,29 @@ def _copy(record: RunFolder, read: Log) -> None:
     """
     (curve,) = read.curves
     points = [Point(whole_step(step), loss) for step, loss in zip(curve.steps, curve.losses, strict=True)]
-    known = record.points()
-    kept = [point for point in known if point.step < points[0].step]
-    if (same := known[len(kept) :]) == points[: len(same)]:
+    recorded = record.points()
+    kept = [point for point in recorded if point.step < points[0].step]
+    if (same := recorded[len(kept) :]) == points[: len(same)]:
         for point in points[len(same) :]:
             record.log(point.step, val_loss=point.val_loss)
     else:
         record.replace([*kept, *points])
 
 
-PLACES = re.compile(r"\{(beta|beta1|beta2|lr|seed|budget|folder)\}")
+PLACEHOLDERS = re.compile(r"\{(beta|beta1|beta2|lr|seed|budget|folder)\}")
 
 
-def filled(text: str, places: Mapping[str, str]) -> str:
-    """The text with its known places filled, for no shell; other braces stay. ValueError for a place without a value.
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with its placeholders filled, for no shell; other braces stay. ValueError for one without a value.
 
     >>> filled("logs/{beta}-{seed}-{}.csv", {"beta": "0.9", "seed": "1"})
     'logs/0.9-1-{}.csv'
     """
-    return PLACES.sub(lambda match: _value(match, places), text)
+    return PLACEHOLDERS.sub(lambda match: _value(match, values), text)
 
 
-def shell_line(command: str, places: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The command line with its known places filled, and the variables that it needs.
+def shell_line(command: str, values: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The command line with its placeholders filled, and the variables that it needs.
 
     >>> shell_line("train --beta {beta} --out {folder} --json '{}'", {"beta": "0.9", "folder": "/runs/1"})
     ("train --beta 0.9 --out /runs/1 --json '{}'", {})
@@ -306,7 +306,7 @@ def shell_line(command: str, places: Mapping[str, str]) -> tuple[str, dict[str, 
     variables = {}
 
     def fill(match: re.Match[str]) -> str:
-        value, quote = _value(match, places), _open_quote(command[: match.start()])
+        value, quote = _value(match, values), _open_quote(command[: match.start()])
         if shlex.quote(value) == value:
             return value
         if quote == "'":
@@ -315,13 +315,13 @@ def shell_line(command: str, places: Mapping[str, str]) -> tuple[str, dict[str, 
         variables[variable] = value
         return f"${{{variable}}}" if quote else f'"${{{variable}}}"'
 
-    return PLACES.sub(fill, command), variables
+    return PLACEHOLDERS.sub(fill, command), variables
 
 
-def _value(match: re.Match[str], places: Mapping[str, str]) -> str:
-    if match[1] not in places:
+def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
+    if match[1] not in values:
         raise ValueError(f"{match[0]} has no value for an untied pair of betas; use {{beta1}} and {{beta2}}")
-    return places[match[1]]
+    return values[match[1]]
 
 
 def _open_quote(text: str) -> str:

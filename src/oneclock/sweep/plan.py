@@ -89,8 +89,8 @@ class Plan:
         if self._checked is not None and self._checked == (header,):
             return
         for target in self.targets:
-            rates, seeds = bool(getattr(self.protocol, "learning_rates", ())), self._protocol(target).seeds
-            if (why := target.why_not(bool(self.protocol.baselines), rates, seeds)) is not None:
+            has_lrs, seeds = bool(getattr(self.protocol, "learning_rates", ())), self._protocol(target).seeds
+            if (why := target.why_not(bool(self.protocol.baselines), has_lrs, seeds)) is not None:
                 raise ValueError(why)
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; a study needs a folder of its own")
@@ -218,7 +218,7 @@ class Plan:
         return {key: ended[folder].loss for key, folder in self._folders_of(target).items() if folder in ended}
 
     def rows(self) -> list[RunRecord]:
-        """Every run that has started or is next, by target, beta, rate and seed, baselines last."""
+        """Every run that has started or is next, by target, beta, learning rate and seed, baselines last."""
         rows: list[RunRecord] = []
         for target in self.targets:
             started = [key for key, folder in self._folders_of(target).items() if self._started(folder)]

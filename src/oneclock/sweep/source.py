@@ -25,21 +25,21 @@ from typing import Any
 
 def check(reference: str) -> None:
     """ValueError where `file.py:function` or `module:function` plainly is not there: better now than in every run."""
-    place, _, function = reference.rpartition(":")
+    location, _, function = reference.rpartition(":")
     try:
         source = source_of(reference)
     except (ImportError, ValueError) as error:
-        raise ValueError(f"there is no module {place!r}: {error}") from None
+        raise ValueError(f"there is no module {location!r}: {error}") from None
     if source is None or not source.is_file():
         hint = "the target reads file.py:function, module:function or an experiment's name"
-        raise ValueError(f"{place} does not exist; {hint}")
+        raise ValueError(f"{location} does not exist; {hint}")
     try:
         tree = ast.parse(source.read_text(encoding="utf-8"))
     except SyntaxError as error:
         raise ValueError(f"{source} does not parse: {error}") from None
     names = {getattr(node, key, None) for node in ast.walk(tree) for key in ("name", "asname", "id")}
     if function not in names and "*" not in names:
-        raise ValueError(f"{source} defines no {function!r}; the target reads {place}:FUNCTION")
+        raise ValueError(f"{source} defines no {function!r}; the target reads {location}:FUNCTION")
 
 
 def signature(reference: str) -> inspect.Signature | None:
@@ -94,19 +94,19 @@ def _signature(taken: ast.arguments) -> inspect.Signature:
 
 def load(reference: str) -> Callable[..., Any]:
     """The function, its module imported."""
-    place, _, function = reference.rpartition(":")
-    module = _module_of(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    location, _, function = reference.rpartition(":")
+    module = _module_of(Path(location)) if location.endswith(".py") else importlib.import_module(location)
     return getattr(module, function)
 
 
 def source_of(reference: str) -> Path | None:
     """The file that defines the function, or None where it is not Python."""
-    place, _, _ = reference.rpartition(":")
-    if place.endswith(".py"):
-        return Path(place)
+    location, _, _ = reference.rpartition(":")
+    if location.endswith(".py"):
+        return Path(location)
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    spec = importlib.util.find_spec(place)
+    spec = importlib.util.find_spec(location)
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
@@ -129,10 +129,10 @@ def installed_imports(source: Path) -> list[str]:
     """
     nodes = ast.parse(source.read_text(encoding="utf-8")).body
     names = {name for node in nodes for name, level in _imported_names(node)[:1] if not level}
-    found = {name for name in names if _is_installed(name)}
-    if "torch" in found:
-        found.add("torch._dynamo")  # the first step of an optimizer imports it, and that takes a second
-    return sorted(found)
+    installed = {name for name in names if _is_installed(name)}
+    if "torch" in installed:
+        installed.add("torch._dynamo")  # the first step of an optimizer imports it, and that takes a second
+    return sorted(installed)
 
 
 def _is_installed(name: str) -> bool:
@@ -156,13 +156,13 @@ def own_files(file: Path, search: Sequence[str | Path] = ()) -> dict[str, Path]:
     file = file.resolve()
     root = import_root(file)
     paths = [str(root), *map(str, search), *sys.path]
-    found, waiting = {file: None}, [file]
+    files, waiting = {file: None}, [file]
     while waiting:
         for path in _imports_of(waiting.pop(), paths):
-            if path not in found:
-                found[path] = None
+            if path not in files:
+                files[path] = None
                 waiting.append(path)
-    return by_name(found, root)
+    return by_name(files, root)
 
 
 def by_name(files: Iterable[Path], first: Path | None = None) -> dict[str, Path]:
@@ -239,8 +239,8 @@ def _spec(name: str, paths: Sequence[str], top: bool) -> ModuleSpec | None:
     with suppress(ImportError, ValueError, AttributeError):
         if top and name in sys.stdlib_module_names:
             return PathFinder.find_spec(name, paths[:1])  # a file beside a script comes before the standard library
-        found = PathFinder.find_spec(name, list(paths))
-        return found or (importlib.util.find_spec(name) if top else None)  # which asks the hooks of editable installs
+        spec = PathFinder.find_spec(name, list(paths))
+        return spec or (importlib.util.find_spec(name) if top else None)  # which asks the hooks of editable installs
     return None
 
 

@@ -287,8 +287,8 @@ class Function(OwnCode):
         more: dict[str, Any] = {"processes": checked_processes(processes), "allow_early_stop": allow_early_stop}
         if isinstance(function, str):
             source.check(function)
-            place, _, called = function.rpartition(":")
-            label = f"{Path(place).stem if place.endswith('.py') else place}.{called}"
+            location, _, called = function.rpartition(":")
+            label = f"{Path(location).stem if location.endswith('.py') else location}.{called}"
             file = source.source_of(function)
             code = fingerprint.Code({}, {}) if file is None else fingerprint.of_file(file)
             return cls(checked_name(name or label), budget, function, code=code.parts, stamps=code.stamps, **more)

@@ -97,8 +97,8 @@ def table(rows: Sequence[RunRecord], most: int = 40) -> Table:
     """Rows as a table; of a long list, those that wait or are well finished are left out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     drawn.add_column("run", overflow="ellipsis")  # the one that gives way in a narrow terminal
-    rated = any(row.lr is not None for row in rows)
-    axes = (("beta", 7), ("lr", 7), ("seed", 4)) if rated else (("beta", 7), ("seed", 4))
+    has_lrs = any(row.lr is not None for row in rows)
+    axes = (("beta", 7), ("lr", 7), ("seed", 4)) if has_lrs else (("beta", 7), ("seed", 4))
     for name, width in (*axes, ("state", 11), ("progress", 10), ("best loss", 9), ("at step", 7)):
         left = name in ("state", "progress")
         drawn.add_column(name, justify="left" if left else "right", no_wrap=True, min_width=width)
@@ -109,8 +109,8 @@ def table(rows: Sequence[RunRecord], most: int = 40) -> Table:
         time = "" if row.seconds is None else span(row.seconds)
         best = "" if row.best_loss is None else f"{row.best_loss:.5g}"
         step = "" if row.best_step is None else f"{row.best_step:,}"
-        rate = [""] if row.lr is None else [f"{row.lr:g}"]
-        run = (Text(printable(row.experiment)), beta_of(row), *(rate if rated else ()), str(row.seed))
+        lr = [""] if row.lr is None else [f"{row.lr:g}"]
+        run = (Text(printable(row.experiment)), beta_of(row), *(lr if has_lrs else ()), str(row.seed))
         drawn.add_row(*run, state, _bar(row), best, step, time)
     return drawn
 
@@ -215,10 +215,15 @@ def span(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def label(row: RunRecord) -> str:
-    """What a run is called: experiment, beta, rate where it was swept, and seed."""
-    rate = "" if row.lr is None else f" rate {row.lr:g}"
-    return f"{row.experiment} beta {beta_of(row)}{rate} seed {row.seed}"
+def run_name(row: RunRecord) -> str:
+    """What a run is called: experiment, beta, learning rate where it was swept, and seed.
+
+    >>> from oneclock.runs.key import RunKey
+    >>> run_name(RunRecord(RunKey("digits", 0.9, 1, 100, lr=0.5), "running"))
+    'digits beta 0.9 lr 0.5 seed 1'
+    """
+    lr = "" if row.lr is None else f" lr {row.lr:g}"
+    return f"{row.experiment} beta {beta_of(row)}{lr} seed {row.seed}"
 
 
 def beta_of(row: RunRecord) -> str:
@@ -244,7 +249,7 @@ def run_in_words(row: RunRecord) -> str:
     """A run in one line, which does nothing to a terminal."""
     loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
     time = "" if row.seconds is None else f" in {span(row.seconds)}"
-    return printable(f"{row.status:11} {label(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}")
+    return printable(f"{row.status:11} {run_name(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}")
 
 
 HANG = 10

@@ -1,4 +1,4 @@
-"""Where and how runs execute: what a person asks for, and the places that do it.
+"""Where and how runs execute: what a person asks for, and the engines that do it.
 
 In this very process, for a debugger; on this machine, with a thread for each run at a time that supervises a process;
 or on the workers of a Dask cluster. On this machine nothing listens on any socket.
@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from oneclock.sweep.exec.job import Ended, Job, described, execute, print_error, refusal, told
+from oneclock.sweep.exec.job import Ended, Job, described, error_message, execute, print_error, refusal
 from oneclock.sweep.exec.server import GRACE
 from oneclock.sweep.exec.supervise import Server, give_up, supervise
 
@@ -75,7 +75,7 @@ class Execution:
         return f"{workers} of the {self.jobs} jobs asked for run at a time: there {are} {has}{way}"
 
     def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
-        """The place to run; `modules` are those that the runs will import, `processes` those of one run."""
+        """The engine that runs them; `modules` are those that the runs will import, `processes` those of one run."""
         if self.in_process:
             return InProcess()
         if self.scheduler:
@@ -134,7 +134,7 @@ class InProcess:
             kind, value = execute(job)
         except Exception as error:
             print_error(error)
-            kind, value = told(error)
+            kind, value = error_message(error)
         if kind in ("busy", "lost"):
             raise ValueError(value)
         if kind == "result":

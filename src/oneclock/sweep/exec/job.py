@@ -21,7 +21,7 @@ from oneclock.sweep.exec import processes
 if TYPE_CHECKING:
     from oneclock.sweep.targets import Target
 
-Message = tuple[str, Any]
+RunEvent = tuple[str, Any]
 """What a run's process reports: ("result", record), ("raised", reason) for an exception of the run's own, ("died",
 reason), ("busy", who) where another process works on the run, ("lost", reason) where another has taken it over,
 ("disk", reason) where the disk takes nothing more."""
@@ -67,7 +67,7 @@ class Ended:
     trouble: str | None = None
 
 
-def execute(job: Job) -> Message:
+def execute(job: Job) -> RunEvent:
     """Execute a job in this process, holding the run's claim; what the run raises is raised.
 
     Once another process has taken the run over, an error here says nothing about the run.
@@ -160,10 +160,10 @@ def refusal(path: Path) -> str | None:
     return None
 
 
-def told(error: BaseException) -> Message:
+def error_message(error: BaseException) -> RunEvent:
     """An error of a run as a message.
 
-    >>> told(KeyError("layer")), told(OSError(errno.ENOSPC, "No space left on device"))[0]
+    >>> error_message(KeyError("layer")), error_message(OSError(errno.ENOSPC, "No space left on device"))[0]
     (('raised', "KeyError: 'layer'"), 'disk')
     """
     if isinstance(error, OSError) and error.errno in FULL:

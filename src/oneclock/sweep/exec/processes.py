@@ -76,13 +76,13 @@ def family(*pids: int) -> dict[int, int]:
     children: dict[int, list[int]] = {}
     for one, parent in _parents().items():
         children.setdefault(parent, []).append(one)
-    found: dict[int, int] = {}
+    parents: dict[int, int] = {}
     left = [*pids]
     while left:
         parent = left.pop()
-        found |= dict.fromkeys(children.get(parent, []), parent)
+        parents |= dict.fromkeys(children.get(parent, []), parent)
         left += children.get(parent, [])
-    return found
+    return parents
 
 
 def send(pid: int, number: signal.Signals) -> None:
@@ -96,13 +96,13 @@ def send(pid: int, number: signal.Signals) -> None:
 
 def marked() -> dict[int, str]:
     """The processes that runs have started, and the folder of each one's run; not those that only forked."""
-    found, mark = {}, f"{MARK}=".encode()
+    marks, mark = {}, f"{MARK}=".encode()
     for pid in _parents():
         with suppress(OSError):
             for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 if entry.startswith(mark):
-                    found[pid] = os.fsdecode(entry[len(mark) :])
-    return found
+                    marks[pid] = os.fsdecode(entry[len(mark) :])
+    return marks
 
 
 @contextmanager
@@ -134,14 +134,14 @@ def kill_session(leader: int) -> None:
 
 def _parents() -> dict[int, int]:
     """Process -> its parent, of all that live."""
-    found = {}
+    parents = {}
     for entry in os.listdir("/proc") if LINUX else []:
         if entry.isdigit():
             with suppress(OSError):
                 state, parent = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[:2]
                 if state not in "ZX":
-                    found[int(entry)] = int(parent)
-    return found
+                    parents[int(entry)] = int(parent)
+    return parents
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from oneclock.sweep.exec.execution import Engine, Execution
 from oneclock.sweep.exec.job import Ended, Job, last_lines
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import NO_LOSS, Target
-from oneclock.sweep.view import Display, Pace, hang_in_words, label, span
+from oneclock.sweep.view import Display, Pace, hang_in_words, run_name, span
 
 NO_LOSSES = (NO_CURVE, NO_LOSS)
 """How the reason of a run without a curve begins: one such run is enough to stop."""
@@ -64,7 +64,7 @@ def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
 
 
 class Observer(Protocol):
-    """What is told of a sweep as it goes, in the process that drives it: `oneclock.export.live` has two."""
+    """Gets the events of a sweep as it goes, in the process that drives it: `oneclock.export.live` has two."""
 
     def evaluated(self, key: RunKey, step: int, values: Mapping[str, float]) -> None:
         """One evaluation of a run: its losses and metrics that are finite."""
@@ -159,7 +159,7 @@ class Driver:
         for path, (_, key) in self.progress.flying.items():
             if path not in self._warned and (words := hang_in_words(Path(path))) is not None:
                 self._warned.add(path)
-                display.say(printable(f"{label(RunRecord(key, 'running'))}: {words}"))
+                display.say(printable(f"{run_name(RunRecord(key, 'running'))}: {words}"))
 
     def submit(self) -> None:
         """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.
@@ -228,8 +228,8 @@ class Progress:
     def plan(self, target: Target, step: Step) -> list[RunKey]:
         """Take note of what the protocol wants of a target; the runs of it that do not fly yet, which now do."""
         self._left[target.name] = step.at_most
-        known = {key for other, key in self.flying.values() if other is target}
-        new = [key for key in step.runs if key not in known]
+        running = {key for other, key in self.flying.values() if other is target}
+        new = [key for key in step.runs if key not in running]
         self.flying |= {os.path.abspath(self._plan.run_path(key)): (target, key) for key in new}
         return new
 
@@ -255,7 +255,7 @@ class Progress:
         return [row for row in self._over if row.experiment == target.name and row.status == "failed"]
 
     def rows(self) -> list[RunRecord]:
-        """Every run that has ended or flies, by experiment, beta, rate and seed; untied pairs last."""
+        """Every run that has ended or flies, by experiment, beta, learning rate and seed; untied pairs last."""
         waiting = [self._row(path, *run) for path, run in self.flying.items()]
         order = {target.name: number for number, target in enumerate(self._plan.targets)}
         return sorted(

@@ -31,14 +31,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
 
-from oneclock.sweep.exec.job import Job, Message, described, execute, print_error, redirect, told
+from oneclock.sweep.exec.job import Job, RunEvent, described, error_message, execute, print_error, redirect
 from oneclock.sweep.exec.processes import LINUX, MARK, adopt_orphans, die_with_parent, family, send, unwinding
 
 GRACE = 3.0
 """Seconds between a polite end and a hard one, where nobody chose."""
 
 LOOK = 0.05
-"""Seconds between two looks at a family that is ending: only the deaths of our own children are told to us."""
+"""Seconds between two looks at a family that is ending: the system reports only the deaths of our own children."""
 
 
 def command(modules: list[str], grace: float = GRACE) -> list[str]:
@@ -213,9 +213,9 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
         with unwinding():
             job = pickle.loads(request)
             _settle(job)
-            message = _told(job)
+            message = _outcome(job)
     except BaseException as error:
-        message = told(error)
+        message = error_message(error)
     with suppress(OSError):
         connection.send(message)
     for stream in (sys.stdout, sys.stderr):
@@ -224,14 +224,14 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
     os._exit(0)
 
 
-def _told(job: Job) -> Message:
+def _outcome(job: Job) -> RunEvent:
     """What comes of the job; an error is shown in full in the run's output, which is where people look."""
     try:
         return execute(job)
     except BaseException as error:
         with suppress(OSError):  # the disk may be what is wrong
             print_error(error)
-        return told(error)
+        return error_message(error)
 
 
 def _settle(job: Job) -> None:

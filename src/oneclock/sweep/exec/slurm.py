@@ -1,4 +1,4 @@
-"""Slurm as the place where runs execute: an array of jobs, each a worker that takes runs from the study's folder.
+"""Slurm as an engine: an array of jobs, each a worker that takes runs from the study's folder.
 
 Nothing of ours stays behind to watch: `submit` hands the jobs to Slurm and returns. Before a job's time is up Slurm
 sends SIGUSR1, and on preemption SIGTERM; the worker then has its runs save, gives them back, and has its job queued
@@ -40,7 +40,7 @@ PAUSE = 2.0
 class Jobs:
     """What is asked of Slurm: `array` jobs of `cores` cores, `time` as sbatch takes it, and `options` as they are.
 
-    `warning` is the seconds before a job's end at which its worker is told, `worker` the worker's own options.
+    `warning` is the seconds before a job's end at which its worker is warned, `worker` the worker's own options.
     """
 
     array: int = 1
@@ -102,16 +102,16 @@ def submit(plan: Plan, jobs: Jobs) -> str:
 
 
 def in_queue(study: Path) -> list[dict[str, Any]] | None:
-    """The study's jobs that Slurm has: id, state, seconds so far, place or reason. None where nobody can tell."""
+    """The study's jobs that Slurm has: id, state, seconds so far, node or reason. None where nobody can tell."""
     arrays = _arrays(study)
     if not arrays or shutil.which("squeue") is None:
         return None
     try:
-        told = _ask("squeue", "--noheader", "--array", f"--jobs={','.join(arrays)}", "--format=%i|%T|%M|%R")
+        output = _ask("squeue", "--noheader", "--array", f"--jobs={','.join(arrays)}", "--format=%i|%T|%M|%R")
     except OSError:
         return []  # squeue complains of a number that it has forgotten
     names = ("job", "state", "time", "where")
-    return [dict(zip(names, line.split("|", 3), strict=True)) for line in told.splitlines()]
+    return [dict(zip(names, line.split("|", 3), strict=True)) for line in output.splitlines()]
 
 
 def seconds_left() -> float | None:
@@ -135,7 +135,7 @@ def in_seconds(span: str) -> float | None:
     if len(parts) < 3 or not all(part.isdigit() for part in parts):
         return None
     numbers = [int(part) for part in parts]
-    seconds = sum(number * 60**place for place, number in enumerate(reversed(numbers[1:])))
+    seconds = sum(number * 60**power for power, number in enumerate(reversed(numbers[1:])))
     return float(86_400 * numbers[0] + seconds)
 
 
@@ -194,8 +194,8 @@ def _ask(*line: str) -> str:
     except subprocess.TimeoutExpired:
         raise OSError(f"{line[0]} did not answer within a minute") from None
     if done.returncode:
-        told = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise OSError(f"{line[0]} says: {told}")
+        error = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise OSError(f"{line[0]} says: {error}")
     return done.stdout
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.lock import HEARTBEAT, STALE, Claim, Held, held_by
-from oneclock.sweep.exec.job import Ended, Job, Message, claimed, described, ended, kill_left, refusal
+from oneclock.sweep.exec.job import Ended, Job, RunEvent, claimed, described, ended, kill_left, refusal
 from oneclock.sweep.exec.processes import LINUX, kill_session
 from oneclock.sweep.exec.server import GRACE, command
 
@@ -40,24 +40,24 @@ class Process:
     def __init__(self, connection: Connection, owner: socket.socket, ready: threading.Event) -> None:
         self._connection, self._owner, self._ready = connection, owner, ready
 
-    def next(self, timeout: float) -> Message | None:
-        """What is told next, or None in `timeout` seconds.
+    def next(self, timeout: float) -> RunEvent | None:
+        """The next event, or None in `timeout` seconds.
 
         Its server adds ("started", pid) and ("exit", code) to what the run tells; where the server itself has died it
         is ("gone", None).
         """
         with suppress(EOFError, OSError, ValueError):  # the last: our end was closed meanwhile
-            told = wait([self._connection, self._owner], timeout)
-            if not told:
+            ready = wait([self._connection, self._owner], timeout)
+            if not ready:
                 return None
-            if self._connection in told:
+            if self._connection in ready:
                 message = self._connection.recv()
                 self._ready.set()
                 return message
         return "gone", None
 
     def end(self) -> None:
-        """Have the run and all that it started end, politely first; its exit is told when they have."""
+        """Have the run and all that it started end, politely first; its exit is reported when they have."""
         with socket.socket(fileno=os.dup(self._connection.fileno())) as line, suppress(OSError):
             line.shutdown(socket.SHUT_WR)
 
@@ -217,15 +217,15 @@ def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
         return Ended(job.path, trouble=described(error))
 
 
-def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
-    """One process of the run, from start to exit: what it told, or how it died."""
+def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
+    """One process of the run, from start to exit: what it reported, or how it died."""
     try:
         process = server.start(job)
     except Closed:
         return "stopped", None
     except OSError as error:
         return "died", f"its process could not be started: {described(error)}"
-    told: Message | None = None
+    reported: RunEvent | None = None
     with process:
         while True:
             message = process.next(timeout=1.0)
@@ -234,19 +234,19 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> Message:
                 if kind == "started":
                     watch.begin(value)
                 elif kind == "exit":
-                    return told or ("died", _death(value))
+                    return reported or ("died", _death(value))
                 elif kind == "gone":
                     kill_left(Path(job.path))
                     return "died", DIED
                 else:
-                    told = told or message  # why it was asked to end counts for more than that it was
+                    reported = reported or message  # why it was asked to end counts for more than that it was
             elif not watch.alive():
                 return "stopped", None
-            elif told is None and watch.lost():
-                told = "lost", None
+            elif reported is None and watch.lost():
+                reported = "lost", None
                 process.end()
-            elif told is None and watch.overdue():
-                told = "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
+            elif reported is None and watch.overdue():
+                reported = "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
                 process.end()
             watch.keep()
 

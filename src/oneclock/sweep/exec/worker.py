@@ -112,7 +112,7 @@ def _hurry(stop: Stop, engine: Engine) -> None:
 
 
 class Worker(Driver):
-    """Takes one run for each place that is free; `left` says why it ended before the study was done."""
+    """Takes one run for each slot that is free; `left` says why it ended before the study was done."""
 
     waits = False
 
@@ -142,7 +142,7 @@ class Worker(Driver):
         super().stop_if_hopeless(target, row)
 
     def submit(self) -> None:
-        """Take what is wanted and free, as many as there are places."""
+        """Take what is wanted and free, as many as there are slots."""
         if self.progress.flying:
             self._busy = time.monotonic()
         free = self.engine.workers - len(self.progress.flying)
