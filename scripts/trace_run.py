@@ -2,9 +2,10 @@
 
     python scripts/trace_run.py [--commit COMMIT] [--runs 1] [--list]
 
-A sweep of a small function runs from the command line, in as many processes as it likes. Each process notes the
-functions of oneclock that it calls. `--commit` counts at another commit of this repository, to compare. Functions that
-should run once for a whole sweep are counted call by call. Linux and Python 3.11 or later.
+A small function is swept twice: by `run_sweep`, which trains and records, and by the command `oneclock sweep`, which
+also analyses the study and writes a report. Each process of a sweep notes the functions of oneclock that it calls;
+comprehensions, lambdas and class bodies do not count. `--commit` counts at another commit of this repository, to
+compare. Functions that should run once for a whole sweep are counted call by call. Linux and Python 3.11 or later.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if "TRACE_TO" in os.environ:
 
     def note(frame, event, argument):
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(package):
+        if event == "call" and code.co_flags & 1 and code.co_filename.startswith(package):  # a function's code
             if code not in seen or code.co_qualname in watched:
                 seen.add(code)
                 os.write(file, f"{code.co_filename}\\t{code.co_qualname}\\n".encode())
@@ -59,26 +60,29 @@ def source_of(commit: str | None, folder: Path) -> Path:
     return folder / "checkout" / "src"
 
 
-def calls(source: Path, folder: Path, runs: int) -> Counter[tuple[str, str]]:
-    """(module, function) of every function that the sweep calls, with the calls that were noted."""
+def calls(source: Path, folder: Path, line: list[str]) -> Counter[tuple[str, str]]:
+    """(module, function) of every function that a sweep by this Python line calls, with the calls that were noted."""
+    (folder / "hook").mkdir(parents=True)
     (folder / "train.py").write_text(TRAIN)
-    (folder / "hook").mkdir()
     (folder / "hook" / "sitecustomize.py").write_text(TRACER)
-    betas = ",".join(f"{0.5 + 0.4 * index / runs:.3f}" for index in range(runs))
-    line = ["sweep", "train.py:train", "--budget", "100", "--protocol", "grid", "--betas", betas, "--seeds", "1"]
     environment = os.environ | {
         "PYTHONPATH": f"{folder / 'hook'}:{source}",
         "TRACE_TO": str(folder / "trace.tsv"),
         "TRACE_OF": str(source / "oneclock"),
         "TRACE_EACH": ",".join(WATCHED),
     }
-    command = [sys.executable, "-m", "oneclock", *line, "--out", "study", "--jobs", "1"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *line], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.exit(f"the sweep ended with exit code {done.returncode}: {done.stderr or done.stdout}")
     rows = (folder / "trace.tsv").read_text().splitlines()
     pairs = (row.split("\t") for row in rows)
-    return Counter((str(Path(path).relative_to(source / "oneclock")), function) for path, function in pairs)
+    return Counter(
+        (str(Path(path).relative_to(source / "oneclock")), function)
+        for path, function in pairs
+        if not function.endswith(">")  # <lambda>, <listcomp>
+    )
 
 
 def main() -> None:
@@ -87,16 +91,25 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1, help="runs of the sweep")
     parser.add_argument("--list", action="store_true", help="print every function")
     arguments = parser.parse_args()
+    betas = ",".join(f"{0.5 + 0.4 * index / arguments.runs:.3f}" for index in range(arguments.runs))
+    values = f"protocol='grid', betas=[{betas}], seeds=[1], out='study', quiet=True"
+    script = f"import oneclock; oneclock.run_sweep('train.py:train', 100, {values})"
+    asked = ["--budget", "100", "--protocol", "grid", "--betas", betas, "--seeds", "1", "--out", "study"]
+    lines = {"run_sweep": ["-c", script], "oneclock sweep": ["-m", "oneclock", "sweep", "train.py:train", *asked]}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        found = calls(source_of(arguments.commit, folder), folder, arguments.runs)
-    functions = {pair for pair in found if not pair[1].startswith("<")}
-    if arguments.list:
-        print("\n".join(f"{module}  {function}" for module, function in sorted(functions)))
-    print(f"{len({module for module, _ in functions})} modules, {len(functions)} functions")
+        source = source_of(arguments.commit, Path(name))
+        for title, line in lines.items():
+            report(title, calls(source, Path(name) / title.split()[0], line), arguments.list)
+
+
+def report(title: str, counts: Counter[tuple[str, str]], with_names: bool) -> None:
+    """Print what one sweep passed through."""
+    if with_names:
+        print("\n".join(f"{module}  {function}" for module, function in sorted(counts)))
+    print(f"{title}: {len({module for module, _ in counts})} modules, {len(counts)} functions")
     for name in WATCHED:
-        count = sum(times for (_, function), times in found.items() if function == name)
-        print(f"{name}: called {count} times")
+        times = sum(count for (_, function), count in counts.items() if function == name)
+        print(f"  {name}: called {times} times")
 
 
 if __name__ == "__main__":
