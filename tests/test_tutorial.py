@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-SETTING_UP = ("pip ", "cd ")
+SETTING_UP = ("python3 -m venv ", "pip ", "cd ")
 STEPS = "20"
 
 

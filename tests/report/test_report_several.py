@@ -76,6 +76,8 @@ def test_the_first_screen_is_a_table_and_a_picture_and_the_rest_is_folded(
     assert opened.page.locator("#table-overview tbody tr").count() == 3
     assert opened.page.locator("details[open]:not(#made details)").count() == 0
     assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+    table = opened.page.locator(".overview .scroll")
+    assert table.evaluate("table => table.scrollWidth <= table.clientWidth"), "the table needs no scrolling"
     assert opened.said == []
 
 
@@ -88,3 +90,18 @@ def test_the_slider_works_below_a_thousand_steps(open_page: Callable[..., Opened
         seen.add(opened.text("#at-beta"))
         assert opened.page.locator('#sweep path[d^="M0-9"]').count() == 1
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize(("study", "panels"), [("laptop", 11), ("joint", 1)])
+def test_all_panels_of_a_study_are_on_the_first_screen_and_its_table_fits(
+    open_page: Callable[..., Opened], tmp_path: Path, study: str, panels: int
+) -> None:
+    subject = subject_of(Path(__file__).parents[2] / "studies" / study)
+    page = folder.write(subject, tmp_path, "oneclock report", formats=())
+    for width, height in ((1400, 900), (390, 844)):
+        opened = open_page(page, viewport={"width": width, "height": height})
+        opened.page.wait_for_selector(".overview svg[role=img]")
+        boxes = [panel.bounding_box() for panel in opened.page.locator(".overview svg[role=img]").all()]
+        assert len(boxes) == panels
+        assert width < 1400 or max(box["y"] + box["height"] for box in boxes) <= height
+        assert opened.page.locator(".overview .scroll").evaluate("table => table.scrollWidth <= table.clientWidth")
