@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oneclock.evidence.model import Range, computed_range, known_range
-from oneclock.evidence.near import NearRow, RateAdvice, near, rate_advice
+from oneclock.evidence.near import NearRow, RateAdvice, lr_advice, near
 from oneclock.evidence.table import EvidenceSweep, sweeps
 from oneclock.evidence.untied import TwoBetas, two_betas
 from oneclock.rule import CALIBRATED, RECOMMENDED, REFRESHES, Refresh, Rule, int_if_whole, positive, resolve_rule
@@ -79,7 +79,7 @@ def recommend(
     steps, chosen = int_if_whole(positive(steps, "steps")), resolve_rule(rule)
     beta = chosen(steps)
     one_minus_beta = chosen.one_minus_beta(steps)
-    found = computed_range(steps, (*sweeps(), *evidence)) if evidence else known_range(steps)
+    betas = computed_range(steps, (*sweeps(), *evidence)) if evidence else known_range(steps)
     low, high = MEASURED
     return Recommendation(
         steps=steps,
@@ -88,29 +88,29 @@ def recommend(
         memory_horizon=1 / one_minus_beta,
         refresh_count=one_minus_beta * steps,
         paper_beta=Refresh()(steps) if steps > REFRESHES else None,
-        beta_low=found.low,
-        beta_high=found.high,
+        beta_low=betas.low,
+        beta_high=betas.high,
         extrapolated=not low <= steps <= high,
-        tasks=found.tasks,
-        loses=found.loses,
-        loses_high=found.loses_high,
-        notes=tuple(_notes(steps, beta, chosen, found)),
+        tasks=betas.tasks,
+        loses=betas.loses,
+        loses_high=betas.loses_high,
+        notes=tuple(_notes(steps, beta, chosen, betas)),
     )
 
 
-def _notes(steps: float, beta: float, rule: Rule, found: Range) -> list[str]:
+def _notes(steps: float, beta: float, rule: Rule, betas: Range) -> list[str]:
     notes = []
     low, high = MEASURED
     if not low <= steps <= high:
         notes.append(f"extrapolated: known sweeps cover {low:,} to {high:,} steps")
-    elif found.tasks < FEW_TASKS:
+    elif betas.tasks < FEW_TASKS:
         notes.append("few sweeps are this long: the range says little")
     if rule == RECOMMENDED:
         return notes
-    if not found.low <= beta <= found.high:
+    if not betas.low <= beta <= betas.high:
         notes.append(
-            f"this beta lies outside the range that the evidence allows, {format_beta(found.low)} to "
-            f"{format_beta(found.high)}; the recommended beta is {format_beta(RECOMMENDED(steps))}"
+            f"this beta lies outside the range that the evidence allows, {format_beta(betas.low)} to "
+            f"{format_beta(betas.high)}; the recommended beta is {format_beta(RECOMMENDED(steps))}"
         )
     if isinstance(rule, Refresh):
         low, high = CALIBRATED
@@ -141,11 +141,11 @@ def evidence_for(
     >>> evidence_for(4_700).near[0].source
     'marin'
     """
-    found = (*sweeps(), *evidence)
+    every = (*sweeps(), *evidence)
     return Evidence(
-        near=tuple(near(steps, resolve_rule(rule), found)),
-        learning_rate=tuple(rate_advice(steps, found)),
-        two_betas=two_betas(steps, tokens_per_batch, found),
+        near=tuple(near(steps, resolve_rule(rule), every)),
+        learning_rate=tuple(lr_advice(steps, every)),
+        two_betas=two_betas(steps, tokens_per_batch, every),
     )
 
 
@@ -155,5 +155,5 @@ def format_beta(beta: float, digits: int = 4) -> str:
     >>> format_beta(0.95), format_beta(1 - 1 / 6), format_beta(1 - 1e-7), format_beta(0.9528, 2)
     ('0.95', '0.8333', '0.9999999', '0.953')
     """
-    places = digits if beta < 0.9 else digits - 1 - math.floor(math.log10(1 - beta))
-    return f"{beta:.{places}f}".rstrip("0").rstrip(".") or "0"
+    decimals = digits if beta < 0.9 else digits - 1 - math.floor(math.log10(1 - beta))
+    return f"{beta:.{decimals}f}".rstrip("0").rstrip(".") or "0"

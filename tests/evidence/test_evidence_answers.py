@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from oneclock.cli import app
 from oneclock.evidence import model
 from oneclock.evidence.excess import curve
-from oneclock.evidence.near import near, rate_advice
+from oneclock.evidence.near import lr_advice, near
 from oneclock.evidence.table import grouped, sources, sweeps
 from oneclock.evidence.untied import two_betas
 from oneclock.lab.evidence import compare, families
@@ -178,10 +178,10 @@ def test_the_rows_near_a_length_are_near_it():
 
 
 def test_the_learning_rate_is_advised_from_tuned_sweeps_alone():
-    advice = {(one.beta2, one.sweeps): one for one in rate_advice(1_000)}
+    advice = {(one.beta2, one.sweeps): one for one in lr_advice(1_000)}
     assert set(advice) == {(0.999, 13), (0.95, 13)}
     assert all(one.low <= one.factor <= one.high for one in advice.values())
-    assert rate_advice(10**8) == []
+    assert lr_advice(10**8) == []
 
 
 def test_two_betas_are_the_laws_and_a_longer_one():
@@ -203,7 +203,7 @@ def test_tying_is_measured_where_the_recommended_beta1_had_another_beta2():
         {"source": "s", "sweep": "a", "steps": "4000", "varied": "tied", "beta1": b1, "beta2": b2, "loss": loss}
         for b1, b2, loss in [("0.80", "0.80", "3.3"), ("0.90035", "0.90035", "3"), ("0.90035", "0.999", "2.97")]
     )
-    (row,) = two_betas(4_000, found=[sweep]).pairs
+    (row,) = two_betas(4_000, evidence=[sweep]).pairs
     assert (row.beta2, row.worse) == (0.999, pytest.approx(-1, abs=0.01))
 
 
@@ -214,11 +214,11 @@ def test_what_tying_costs_is_pooled_over_tasks():
         return [about | {"beta1": b1, "beta2": b2, "loss": f"{loss}", "se": "0.003"} for b1, b2, loss in cells]
 
     two = grouped([*sweep("a", 2.97), *sweep("b", 2.94)])
-    cost = two_betas(4_000, found=two).tying
+    cost = two_betas(4_000, evidence=two).tying
     assert (cost.tasks, cost.percent) == (2, pytest.approx(1.5, abs=0.01))
     assert cost.low < 1
     assert cost.high > 2
-    assert two_betas(4_000, found=two[:1]).tying is None
+    assert two_betas(4_000, evidence=two[:1]).tying is None
     known = two_betas(4_000).tying
     assert known.tasks >= 10
     assert 0 < known.low < known.high < 1

@@ -12,7 +12,7 @@ from report_studies import SCRIPT, write_run
 from oneclock.lab.paper.published import losses_study
 from oneclock.lab.paper.subject import published
 from oneclock.report import plot, sweeps
-from oneclock.report.chart import Figure, memory_place
+from oneclock.report.chart import Figure, memory_position
 from oneclock.report.folder import figures_of
 from oneclock.report.palette import colours
 from oneclock.report.subject import Subject, subject_of
@@ -67,8 +67,8 @@ def test_the_sweep_chart_marks_the_best_and_the_recommended_beta_at_their_losses
         losses = {point.beta: point.loss for point in result.points}
         rule = next(rule for rule in result.rules if rule.name == "recommended")
         assert curve.y == tuple(losses.values())
-        assert (best.x, best.y) == ((memory_place(result.best.beta),), (losses[result.best.beta],))
-        assert recommended.x == (memory_place(rule.beta),)
+        assert (best.x, best.y) == ((memory_position(result.best.beta),), (losses[result.best.beta],))
+        assert recommended.x == (memory_position(rule.beta),)
         assert recommended.y[0] / best.y[0] - 1 == pytest.approx(rule.excess)
         assert (chart.spans, chart.lines) == ((), ())
 
@@ -81,7 +81,7 @@ def test_no_line_crosses_a_beta_without_a_result(tmp_path: Path, ending: str | N
             write_run(tmp_path, "mine", beta, seed, ending=ending if beta == 0.9 else "finished")
     (result,) = subject_of(tmp_path).analysis.experiments
     lines = [one for one in sweeps.sweep_chart(result, betas).series if one.dash == "solid"]
-    assert [line.x for line in lines] == [tuple(map(memory_place, part)) for part in (betas[:2], betas[3:])]
+    assert [line.x for line in lines] == [tuple(map(memory_position, part)) for part in (betas[:2], betas[3:])]
 
 
 def test_a_small_panel_shows_the_valley_and_cuts_high_losses(subject: Subject) -> None:
@@ -139,7 +139,7 @@ def test_the_papers_figures_have_every_beta_with_its_label_and_a_line_at_the_sma
         curve, (line,) = chart.series[0], chart.lines
         assert [text for _, text in chart.x.every] == labels
         assert [place for place, _ in chart.x.every] == list(curve.x)
-        assert (line.axis, line.at) == ("x", memory_place(result.oracle_beta))
+        assert (line.axis, line.at) == ("x", memory_position(result.oracle_beta))
         assert min(curve.y) == dict(zip(curve.x, curve.y, strict=True))[line.at]
         assert sum(low is not None for low in curve.low) == (0 if result.name.startswith("10 ") else 5)
     drawn = plot._drawn(development).axes[0]

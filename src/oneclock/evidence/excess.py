@@ -65,11 +65,11 @@ class SweepCurve:
         return 100 * (loss / best.loss - 1), None if se is None else 100 * se / best.loss
 
     def _loss(self, x: float) -> tuple[float, bool, float | None]:
-        places = [point.x for point in self.points]
-        if x <= places[0] or x >= places[-1]:
-            end = self.points[0] if x <= places[0] else self.points[-1]
+        positions = [point.x for point in self.points]
+        if x <= positions[0] or x >= positions[-1]:
+            end = self.points[0] if x <= positions[0] else self.points[-1]
             return end.loss, abs(x - end.x) > EDGE, end.se
-        after = bisect.bisect_right(places, x)
+        after = bisect.bisect_right(positions, x)
         one, two = self.points[after - 1], self.points[after]
         share = (x - one.x) / (two.x - one.x)
         se = None if one.se is None or two.se is None else math.hypot((1 - share) * one.se, share * two.se)
@@ -103,11 +103,11 @@ def varied_beta(sweep: EvidenceSweep, cell: Cell) -> float | None:
 
 def baseline(sweep: EvidenceSweep, beta1: float, beta2: float) -> Excess | None:
     """The excess loss of an untied pair over the best tied beta of a sweep, each at its best learning rate."""
-    found = [c for c in sweep.cells if (c.beta1, c.beta2) == (beta1, beta2) and c.loss is not None]
+    cells = [c for c in sweep.cells if (c.beta1, c.beta2) == (beta1, beta2) and c.loss is not None]
     measured = curve(sweep)
-    if not found or measured is None or sweep.varied not in ("tied", "pairs"):
+    if not cells or measured is None or sweep.varied not in ("tied", "pairs"):
         return None
-    cell = min(found, key=lambda c: c.loss or math.inf)
+    cell = min(cells, key=lambda c: c.loss or math.inf)
     assert cell.loss is not None  # those without one are left out
     best = measured.best
     error = None if cell.se is None or best.se is None else 100 * math.hypot(cell.se, best.se) / best.loss

@@ -33,15 +33,15 @@ WIDTH = 0.5
 UNKNOWN_SE = 0.1
 """Per cent of the loss: taken as the standard error where a source states none."""
 
-SHIFTS = tuple(place / 8 for place in range(-32, 33))
+SHIFTS = tuple(index / 8 for index in range(-32, 33))
 """Memories that are tried: 1/16 to 16 times the recommended one."""
 
 
-def deciding(found: Sequence[EvidenceSweep]) -> list[EvidenceSweep]:
+def deciding(every: Sequence[EvidenceSweep]) -> list[EvidenceSweep]:
     """The sweeps that say how long the first memory should be: Adam or AdamW, tied or over beta1, two betas or more."""
     return [
         sweep
-        for sweep in found
+        for sweep in every
         if sweep.varied in ("tied", "beta1") and sweep.optimizer in ("adam", "adamw") and curve(sweep) is not None
     ]
 
@@ -81,14 +81,14 @@ class Expected:
 
 def _crossing(gap: Sequence[float], margin: float, way: int) -> float:
     """Where the gap first rises above the margin, going from shift 0 one way, between two shifts."""
-    place = SHIFTS.index(0.0)
-    while 0 <= place + way < len(SHIFTS) and gap[place + way] <= margin:
-        place += way
-    after = place + way
+    index = SHIFTS.index(0.0)
+    while 0 <= index + way < len(SHIFTS) and gap[index + way] <= margin:
+        index += way
+    after = index + way
     if not 0 <= after < len(SHIFTS):
-        return SHIFTS[place]
-    share = (margin - gap[place]) / (gap[after] - gap[place])
-    return SHIFTS[place] + share * (SHIFTS[after] - SHIFTS[place])
+        return SHIFTS[index]
+    share = (margin - gap[index]) / (gap[after] - gap[index])
+    return SHIFTS[index] + share * (SHIFTS[after] - SHIFTS[index])
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ class _Measured:
 
 def measured(sweep: EvidenceSweep) -> _Measured:
     """What one sweep says at every shift."""
-    found = curve(sweep)
-    assert found is not None  # see `deciding`
+    fitted = curve(sweep)
+    assert fitted is not None  # see `deciding`
     own = RECOMMENDED.one_minus_beta(sweep.steps)
-    losses = [found.extended(math.log(min(own * 2.0**-shift, 1.0))) for shift in SHIFTS]
+    losses = [fitted.extended(math.log(min(own * 2.0**-shift, 1.0))) for shift in SHIFTS]
     centre = SHIFTS.index(0.0)
     law, error = losses[centre]
     return _Measured(
@@ -117,24 +117,24 @@ def measured(sweep: EvidenceSweep) -> _Measured:
     )
 
 
-def expected(steps: float, found: Sequence[EvidenceSweep] | None = None) -> Expected:
+def expected(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> Expected:
     """What the evidence (by default all of it) expects at a training length.
 
     >>> low, high = expected(4_000).within()
     >>> low < 0 < high
     True
     """
-    known = _known() if found is None else tuple(measured(sweep) for sweep in deciding(found))
-    if not known:
+    measurements = _known() if evidence is None else tuple(measured(sweep) for sweep in deciding(evidence))
+    if not measurements:
         raise ValueError("no sweep varies beta1 or tied betas: give one with two betas or more")
     tasks: dict[str, list[tuple[float, _Measured]]] = {}
-    for one in known:
+    for one in measurements:
         distance = (math.log10(one.steps / steps) / WIDTH) ** 2 / 2
         tasks.setdefault(one.task, []).append((distance, one))
     nearest = min(distance for own in tasks.values() for distance, _ in own)
     groups = [[(math.exp(nearest - distance), one) for distance, one in own] for own in tasks.values()]
     weights = [max(weight for weight, _ in own) for own in groups]
-    pools = [pooled(weights, [_of_task(own, place) for own in groups]) for place in range(len(SHIFTS))]
+    pools = [pooled(weights, [_of_task(own, index) for own in groups]) for index in range(len(SHIFTS))]
     return Expected(
         steps=steps,
         tasks=math.fsum(weights) ** 2 / math.fsum(weight * weight for weight in weights),
@@ -143,11 +143,11 @@ def expected(steps: float, found: Sequence[EvidenceSweep] | None = None) -> Expe
     )
 
 
-def _of_task(own: list[tuple[float, _Measured]], place: int) -> tuple[float, float]:
+def _of_task(own: list[tuple[float, _Measured]], index: int) -> tuple[float, float]:
     """The task's mean gap at one shift, and its variance."""
     total = math.fsum(weight for weight, _ in own) or 1e-300
-    gap = math.fsum(weight * one.gap[place] for weight, one in own) / total
-    return gap, math.fsum(weight**2 * one.variance[place] for weight, one in own) / total**2 or UNKNOWN_SE**2
+    gap = math.fsum(weight * one.gap[index] for weight, one in own) / total
+    return gap, math.fsum(weight**2 * one.variance[index] for weight, one in own) / total**2 or UNKNOWN_SE**2
 
 
 def pooled(weights: Sequence[float], effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -207,9 +207,9 @@ def range_from(steps: float, low: float, high: float, *numbers: float) -> Range:
     return Range(*(max(1 - own * 2.0**-shift, 0.0) for shift in (low, high)), *numbers)
 
 
-def computed_range(steps: float, found: Sequence[EvidenceSweep] | None = None) -> Range:
+def computed_range(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> Range:
     """The range by given sweeps (by default all that are known), computed now."""
-    return range_from(steps, *range_numbers(expected(steps, found)))
+    return range_from(steps, *range_numbers(expected(steps, evidence)))
 
 
 def range_numbers(outlook: Expected) -> tuple[float, ...]:
@@ -227,13 +227,13 @@ def packaged_ranges() -> list[list[float]]:
 def known_range(steps: float) -> Range:
     """The range by all evidence, from the packaged table; straight lines in log(steps) between its lengths.
 
-    >>> found = known_range(4_000)
-    >>> found.low < 0.9 < found.high
+    >>> betas = known_range(4_000)
+    >>> betas.low < 0.9 < betas.high
     True
     """
     rows = packaged_ranges()
-    place = min(max(10 * math.log10(steps), 0.0), len(rows) - 1.000001)
-    one, two, share = rows[int(place)], rows[int(place) + 1], place - int(place)
+    position = min(max(10 * math.log10(steps), 0.0), len(rows) - 1.000001)
+    one, two, share = rows[int(position)], rows[int(position) + 1], position - int(position)
     return range_from(steps, *(a + share * (b - a) for a, b in zip(one[1:], two[1:], strict=True)))
 
 

@@ -46,23 +46,25 @@ class NearRow:
     language_betas: float | None
 
 
-def near(steps: float, rule: Rule = RECOMMENDED, found: Sequence[EvidenceSweep] | None = None) -> list[NearRow]:
+def near(steps: float, rule: Rule = RECOMMENDED, evidence: Sequence[EvidenceSweep] | None = None) -> list[NearRow]:
     """The sweeps within a factor of three of a length, one row per source, the largest models first.
 
     >>> {row.source for row in near(4_700)} >= {"marek-gpt2", "marek-30m", "joint"}
     True
     """
-    chosen = [one for one in deciding(sweeps() if found is None else found) if _apart(one, steps) <= math.log(FACTOR)]
+    chosen = [
+        one for one in deciding(sweeps() if evidence is None else evidence) if _apart(one, steps) <= math.log(FACTOR)
+    ]
     names = dict.fromkeys(one.source for one in chosen)
     rows = [_row([one for one in chosen if one.source == name], rule) for name in names]
     return sorted(rows, key=lambda row: -(row.weights_high or 0))
 
 
 def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
-    excess = [found for one in own if (found := _excess(one, rule)) is not None]
+    excess = [value for one in own if (value := _excess(one, rule)) is not None]
     weights = [one.weights for one in own if one.weights is not None]
     default, language = (
-        [found.percent for one in own if (found := baseline(one, *pair)) is not None] for pair in PAIRS
+        [value.percent for one in own if (value := baseline(one, *pair)) is not None] for pair in PAIRS
     )
     return NearRow(
         source=own[0].source,
@@ -113,17 +115,17 @@ class RateAdvice:
     sweeps: int
 
 
-def rate_advice(steps: float, found: Sequence[EvidenceSweep] | None = None) -> list[RateAdvice]:
+def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> list[RateAdvice]:
     """One line per default pair, from tuned sweeps within a factor of three; empty where there are none.
 
-    >>> [(one.beta2, one.factor) for one in rate_advice(64_000)]
-    [(0.999, 0.5), (0.95, 1.0)]
+    >>> [(one.beta2, one.low, one.high) for one in lr_advice(64_000)]
+    [(0.999, 0.5, 1.0), (0.95, 1.0, 1.0)]
     """
     advice = []
     for beta1, beta2 in PAIRS:
         factors = [
             factor
-            for sweep in (sweeps() if found is None else found)
+            for sweep in (sweeps() if evidence is None else evidence)
             if sweep.lr_tuned and sweep.varied in ("tied", "pairs") and _apart(sweep, steps) <= math.log(FACTOR)
             if (factor := _factor(sweep, beta1, beta2)) is not None
         ]

@@ -141,7 +141,7 @@ def grouped(rows: Iterable[Mapping[str, str]]) -> list[EvidenceSweep]:
     for row in rows:
         key = tuple(row.get(name, "") for name in COLUMNS[:10])
         cells.setdefault(key, []).append(_cell(row))
-    return [_sweep(key, found) for key, found in cells.items()]
+    return [_sweep(key, own) for key, own in cells.items()]
 
 
 def _sweep(key: tuple[str, ...], cells: list[Cell]) -> EvidenceSweep:

@@ -105,7 +105,7 @@ def beta2_for(steps: float) -> float:
 
 
 def two_betas(
-    steps: float, tokens_per_batch: float | None = None, found: Sequence[EvidenceSweep] | None = None, most: int = 5
+    steps: float, tokens_per_batch: float | None = None, evidence: Sequence[EvidenceSweep] | None = None, most: int = 5
 ) -> TwoBetas:
     """The two betas for a length, with the sweeps nearest to it in steps and in tokens per batch.
 
@@ -116,7 +116,7 @@ def two_betas(
     beta1, beta2 = RECOMMENDED(steps), beta2_for(steps)
     near = [
         one
-        for one in (sweeps() if found is None else found)
+        for one in (sweeps() if evidence is None else evidence)
         if abs(math.log(one.steps / steps)) <= math.log(FACTOR)
         if one.optimizer in ("adam", "adamw") and curve(one) is not None
     ]
@@ -190,9 +190,9 @@ def _pairs(near: Sequence[EvidenceSweep]) -> Iterator[PairRow]:
         tied, pairs = _tied_and_pairs(sweep)
         for beta2, (percent, _) in pairs.items():
             groups.setdefault((sweep.source, beta2), []).append((sweep.steps, percent - tied.percent))
-    for (source, beta2), found in sorted(groups.items()):
-        steps, worse = zip(*found, strict=True)
-        yield PairRow(source, len(found), min(steps), max(steps), beta2, fmean(worse), min(worse), max(worse))
+    for (source, beta2), own in sorted(groups.items()):
+        steps, worse = zip(*own, strict=True)
+        yield PairRow(source, len(own), min(steps), max(steps), beta2, fmean(worse), min(worse), max(worse))
 
 
 def _apart(sweep: EvidenceSweep, steps: float, tokens: float | None) -> float:

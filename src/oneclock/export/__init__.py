@@ -7,6 +7,6 @@ wandb         offline runs that `wandb sync` sends
 optuna        a storage with one study per experiment
 """
 
-from oneclock.export.exporters import PLACES, export
+from oneclock.export.exporters import FORMATS, export
 
-__all__ = ["PLACES", "export"]
+__all__ = ["FORMATS", "export"]

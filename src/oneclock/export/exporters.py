@@ -1,4 +1,4 @@
-"""From a study's folder to another place's files: which writer, and what is told of it."""
+"""From a study's folder to another tool's files: which writer, and how to look at them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oneclock.export.runs import Exported, ended_runs
 
-PLACES = ("tensorboard", "mlflow", "wandb", "optuna")
+FORMATS = ("tensorboard", "mlflow", "wandb", "optuna")
 """Where runs can go: the packages that write there."""
 
 Writer = Callable[[Sequence[Exported], Path], str]
@@ -35,8 +35,8 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
     Traceback (most recent call last):
     ValueError: runs cannot be exported to 'paper'; choose among tensorboard, mlflow, wandb, optuna
     """
-    if to not in PLACES:
-        raise ValueError(f"runs cannot be exported to {to!r}; choose among {', '.join(PLACES)}")
+    if to not in FORMATS:
+        raise ValueError(f"runs cannot be exported to {to!r}; choose among {', '.join(FORMATS)}")
     if find_spec(to) is None:
         raise ImportError(f"an export to {to} needs its package: pip install {to}")
     out = Path(out)

@@ -37,10 +37,10 @@ class Exported:
 def ended_runs(study: str | Path) -> list[Exported]:
     """The runs of a study that have ended, compared with their results as they are read."""
     path = Study.open(study).path
-    found = [_exported(run, result) for run in runs_of(path) if (result := run.result) is not None]
-    if not found:
+    ended = [_exported(run, result) for run in runs_of(path) if (result := run.result) is not None]
+    if not ended:
         raise ValueError(f"{study} holds no run that has ended; there is nothing to export")
-    return found
+    return ended
 
 
 def _exported(run: RunFolder, result: RunRecord) -> Exported:
@@ -52,7 +52,7 @@ def _exported(run: RunFolder, result: RunRecord) -> Exported:
     if key.lr is not None:
         given["lr"] = key.lr
     name = key.folder.partition("/")[2]
-    ended = next(place for place in (run.path / "result.json", *run.path.parents) if place.exists()).stat().st_mtime
+    ended = next(path for path in (run.path / "result.json", *run.path.parents) if path.exists()).stat().st_mtime
     return Exported(key.experiment, name, given, tuple(run.whole()[1].points), result, ended)
 
 

@@ -33,7 +33,7 @@ def write(runs: Sequence[Exported], out: Path) -> str:
             for name, loss in run.losses(point).items()
         ]
         params = [Param(name, repr(value)) for name, value in run.given.items()]
-        client.log_batch(made, params=params, tags=[RunTag(name, told) for name, told in tags.items()])
+        client.log_batch(made, params=params, tags=[RunTag(name, tag) for name, tag in tags.items()])
         for start in range(0, len(metrics), _MOST):
             client.log_batch(made, metrics=metrics[start : start + _MOST])
         client.set_terminated(made, _ENDS[run.result.status], round(1000 * run.ended))

@@ -21,14 +21,14 @@ def write(runs: Sequence[Exported], out: Path) -> str:
     for experiment in dict.fromkeys(run.experiment for run in runs):
         study = optuna.create_study(storage=address, study_name=experiment, direction="minimize")
         for run in (run for run in runs if run.experiment == experiment):
-            told = {name: value for name, value in run.given.items() if name in lengths}
-            axes = {name: FloatDistribution(0.0, lengths[name]) for name in told} | {"seed": IntDistribution(0, most)}
+            params = {name: value for name, value in run.given.items() if name in lengths}
+            axes = {name: FloatDistribution(0.0, lengths[name]) for name in params} | {"seed": IntDistribution(0, most)}
             losses = {point.step: loss for point in run.points if (loss := _finite(point.val_loss)) is not None}
             study.add_trial(
                 optuna.trial.create_trial(
                     state=optuna.trial.TrialState.COMPLETE if is_well(run) else optuna.trial.TrialState.FAIL,
                     value=run.result.best_loss if is_well(run) else None,
-                    params=told | {"seed": int(run.given["seed"])},
+                    params=params | {"seed": int(run.given["seed"])},
                     distributions=axes,
                     intermediate_values=losses,
                     user_attrs={"run": run.name, "budget": run.given["budget"], "status": run.result.status},

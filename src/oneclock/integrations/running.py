@@ -50,12 +50,12 @@ class TurnWatch:
 
     def look(self, losses: Mapping[int, float], plan: float) -> str | None:
         """One line, the first time that later evaluations confirm a turn."""
-        if self.said or (found := forecast(losses, plan)) is None or not found.turned:
+        if self.said or (forecasted := forecast(losses, plan)) is None or not forecasted.turned:
             return None
         self.said = True
         return (
-            f"oneclock: the validation loss turned near step {plain(found.steps)} "
-            f"(90 % interval {plain(found.low)} to {plain(found.high)}); the plan is {plain(plan)} steps"
+            f"oneclock: the validation loss turned near step {plain(forecasted.steps)} "
+            f"(90 % interval {plain(forecasted.low)} to {plain(forecasted.high)}); the plan is {plain(plan)} steps"
         )
 
 

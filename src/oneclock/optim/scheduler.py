@@ -163,9 +163,9 @@ class RefreshScheduler:
 
     def _useful_steps(self) -> float:
         if self._losses:
-            found = useful_horizon(Curve(*zip(*self._losses, strict=True)), self.planned_steps)
-            if found.turned:
-                return min(found.steps, self.planned_steps)
+            useful = useful_horizon(Curve(*zip(*self._losses, strict=True)), self.planned_steps)
+            if useful.turned:
+                return min(useful.steps, self.planned_steps)
         return self.planned_steps
 
     def _move(self) -> None:

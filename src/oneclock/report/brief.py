@@ -49,7 +49,7 @@ def _betas(result: ExperimentResult, width: int) -> Iterator[str]:
         for p in result.points
     ]
     heads = ("beta", "memory", "loss", "above best, %", "95 % CI", "seeds")
-    yield from columns(*_with_rates(heads, rows, [p.lr for p in result.points], 1), width)
+    yield from columns(*_with_lrs(heads, rows, [p.lr for p in result.points], 1), width)
 
 
 def _above(point: BetaPoint, result: ExperimentResult) -> str:
@@ -58,14 +58,14 @@ def _above(point: BetaPoint, result: ExperimentResult) -> str:
     return f"{'<= ' if point.beta in result.best.not_measured else ''}{_percent(point.excess)}"
 
 
-def _with_rates(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], rates: Sequence[float | None], at: int
+def _with_lrs(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], lrs: Sequence[float | None], at: int
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """The same with a column of learning rates at this place; as it was where no rates were swept."""
-    if all(rate is None for rate in rates):
+    """The same with a column of learning rates at this index; as it was where none were swept."""
+    if all(lr is None for lr in lrs):
         return heads, rows
-    shown = ["-" if rate is None else f"{rate:g}" for rate in rates]
-    wider = [(*row[:at], rate, *row[at:]) for row, rate in zip(rows, shown, strict=True)]
+    shown = ["-" if lr is None else f"{lr:g}" for lr in lrs]
+    wider = [(*row[:at], lr, *row[at:]) for row, lr in zip(rows, shown, strict=True)]
     return (*heads[:at], "lr", *heads[at:]), wider
 
 
@@ -78,7 +78,7 @@ def _experiments(analysis: Analysis, width: int) -> Iterator[str]:
     table = overview_table(analysis)
     heads = [_HEADS.get(column.title, column.title.lower().replace("ci", "CI")) for column in table.columns]
     rows = [
-        [text + "*" * ((row, place) in table.best) for place, text in enumerate(texts)]
+        [text + "*" * ((row, at) in table.best) for at, text in enumerate(texts)]
         for row, texts in enumerate(cells(table))
     ]
     if "lr" in heads and _width([heads, *rows]) > width:
@@ -87,8 +87,8 @@ def _experiments(analysis: Analysis, width: int) -> Iterator[str]:
     yield from columns(heads, rows, width)
 
 
-def _without(row: list[str], place: int) -> list[str]:
-    return row[:place] + row[place + 1 :]
+def _without(row: list[str], column: int) -> list[str]:
+    return row[:column] + row[column + 1 :]
 
 
 def _width(table: Sequence[Sequence[str]]) -> int:
@@ -107,11 +107,11 @@ def _over_all(analysis: Analysis) -> Iterator[str]:
             f"at most, over {risk.answered} of {risk.experiments} experiments."
         )
     for series in analysis.series:
-        rate = ""
+        lr = ""
         if series.lr_alpha is not None:
-            rate = f", the best learning rate as steps ** {_exponent(series.lr_alpha, series.lr_alpha_interval)}"
+            lr = f", the best learning rate as steps ** {_exponent(series.lr_alpha, series.lr_alpha_interval)}"
         beta = _exponent(series.alpha, series.alpha_interval)
-        yield f"{series.name}: the best 1 - beta goes as steps ** {beta}{rate}."
+        yield f"{series.name}: the best 1 - beta goes as steps ** {beta}{lr}."
 
 
 def details(analysis: Analysis, width: int = 80) -> str:
@@ -146,9 +146,9 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
     ['a    b', 'one  2']
     """
     table = [heads, *rows]
-    wide = [max(len(row[place]) for row in table) for place in range(len(heads))]
+    wide = [max(len(row[column]) for row in table) for column in range(len(heads))]
     for row in table:
-        cells = [row[0].ljust(wide[0]), *(cell.rjust(wide[place]) for place, cell in enumerate(row[1:], start=1))]
+        cells = [row[0].ljust(wide[0]), *(cell.rjust(wide[column]) for column, cell in enumerate(row[1:], start=1))]
         yield from _folded(cells, width)
 
 

@@ -148,27 +148,27 @@ def memory_axis(betas: Iterable[float]) -> Axis:
     (['0', '0.9', '0.99'], ('1', '10', '100'))
     """
     values = sorted(set(betas))
-    places = [memory_place(beta) for beta in values]
-    wide = places[-1] - places[0]
+    positions = [memory_position(beta) for beta in values]
+    wide = positions[-1] - positions[0]
     margin = 0.05 * (wide or 1.0)
-    ticks, every = (_apart(places, values, wide / most) for most in (_LEVEL, _UPRIGHT))
-    steps = tuple(f"{round(10**place, 1 if place < 1 else 0):,g}" for place, _ in ticks)
-    return Axis("β; above, its memory in steps", places[0] - margin, places[-1] + margin, ticks, steps, every)
+    ticks, every = (_apart(positions, values, wide / most) for most in (_LEVEL, _UPRIGHT))
+    steps = tuple(f"{round(10**position, 1 if position < 1 else 0):,g}" for position, _ in ticks)
+    return Axis("β; above, its memory in steps", positions[0] - margin, positions[-1] + margin, ticks, steps, every)
 
 
-def _apart(places: Sequence[float], betas: Sequence[float], least: float) -> tuple[tuple[float, str], ...]:
+def _apart(positions: Sequence[float], betas: Sequence[float], least: float) -> tuple[tuple[float, str], ...]:
     """Ticks at the betas from left to right, each at least so far from the one before."""
     ticks: list[tuple[float, str]] = []
-    for place, beta in zip(places, betas, strict=True):
-        if not ticks or place - ticks[-1][0] >= least * 0.99:
-            ticks.append((place, short_beta(beta)))
+    for position, beta in zip(positions, betas, strict=True):
+        if not ticks or position - ticks[-1][0] >= least * 0.99:
+            ticks.append((position, short_beta(beta)))
     return tuple(ticks)
 
 
-def memory_place(beta: float) -> float:
+def memory_position(beta: float) -> float:
     """u = -log10(1 - beta), where balanced Adam's betas are evenly apart.
 
-    >>> round(memory_place(0.999), 9)
+    >>> round(memory_position(0.999), 9)
     3.0
     """
     return 0.0 - math.log10(1 - beta)
@@ -198,14 +198,14 @@ def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
 
     if not high > low:
         low, high = low - (abs(low) or 1) * 0.05, high + (abs(high) or 1) * 0.05
-    places = MaxNLocator(nbins=ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    within = [float(place) for place in places if low - 1e-12 <= place <= high + 1e-12]
-    return Axis(label, low, high, tuple((place, f"{place:,.10g}") for place in within))
+    ends = MaxNLocator(nbins=ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    within = [float(tick) for tick in ends if low - 1e-12 <= tick <= high + 1e-12]
+    return Axis(label, low, high, tuple((tick, f"{tick:,.10g}") for tick in within))
 
 
 def named_axis(label: str, names: Sequence[str]) -> Axis:
     """One place per name: 0, 1, 2.. from the top."""
-    return Axis(label, len(names) - 0.5, -0.5, tuple((float(place), name) for place, name in enumerate(names)))
+    return Axis(label, len(names) - 0.5, -0.5, tuple((float(index), name) for index, name in enumerate(names)))
 
 
 def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
@@ -214,6 +214,6 @@ def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
     >>> padded([0.0, 100.0])
     (-6.0, 106.0)
     """
-    found = list(values)
-    margin = share * (max(found) - min(found))
-    return min(found) - margin, max(found) + margin
+    given = list(values)
+    margin = share * (max(given) - min(given))
+    return min(given) - margin, max(given) + margin

@@ -12,7 +12,7 @@ from typing import Any
 
 from oneclock.recommend import MEASURED, format_beta
 from oneclock.report import palette
-from oneclock.report.chart import Chart, memory_place, trace
+from oneclock.report.chart import Chart, memory_position, trace
 from oneclock.report.selection import POINTS, drawn
 from oneclock.report.sweeps import all_betas, curve_chart, curves_within, sweep_chart
 from oneclock.rule import RECOMMENDED, nearest_beta
@@ -77,7 +77,7 @@ def lengths(planned: Sequence[float], betas: Sequence[float]) -> list[float]:
     (3980.0, 473000.0)
     """
     first, last = DECADES
-    even = {float(f"{10 ** (place / STOPS):.3g}") for place in range(first * STOPS, last * STOPS + 1)}
+    even = {float(f"{10 ** (stop / STOPS):.3g}") for stop in range(first * STOPS, last * STOPS + 1)}
     within = {steps for steps in even if min(betas) <= RECOMMENDED(steps) <= max(betas)}
     return sorted({*within, *map(float, planned)})
 
@@ -118,11 +118,11 @@ def _stop(steps: float) -> dict[str, Any]:
 
 def _point(point: BetaPoint) -> dict[str, Any]:
     """A swept beta: where it is drawn and what it loses, as printed; `y` is None where it has no finite loss."""
-    place = {"beta": f"{point.beta:g}", "x": memory_place(point.beta)}
+    shown = {"beta": f"{point.beta:g}", "x": memory_position(point.beta)}
     if not math.isfinite(point.loss):
-        return place | {"y": None, "loss": None, "gap": "no finite loss", "interval": ""}
+        return shown | {"y": None, "loss": None, "gap": "no finite loss", "interval": ""}
     cost = {"gap": percent(point.excess), "interval": interval_words(point.interval).strip(" ()")}
-    return place | {"y": point.loss, "loss": f"{point.loss:.5g}"} | cost
+    return shown | {"y": point.loss, "loss": f"{point.loss:.5g}"} | cost
 
 
 def _short(value: Any) -> Any:

@@ -41,9 +41,9 @@ def overview_table(analysis: Analysis) -> Table:
         for result, cost in zip(analysis.experiments, costs, strict=True)
     ]
     different = frozenset(
-        (row, first + place)
+        (row, first + index)
         for row, cost in enumerate(costs)
-        for place, one in enumerate(cost.values())
+        for index, one in enumerate(cost.values())
         if one is not None and one.significant
     )
     return Table("overview", "All experiments", tuple(columns), tuple(rows), different, notes=tuple(_notes(costs)))
@@ -58,8 +58,8 @@ def _found(result: ExperimentResult, with_lr: bool) -> tuple[Cell, ...]:
 
 def _costs(result: ExperimentResult) -> dict[str, Difference | None]:
     """The loss of each default pair and of the recommended beta above the best beta; None where not measured."""
-    known = {one.betas: one.difference for one in result.best.baselines}
-    costs: dict[str, Difference | None] = {str(pair): known.get(pair) for pair in DEFAULT_BETAS}
+    differences = {one.betas: one.difference for one in result.best.baselines}
+    costs: dict[str, Difference | None] = {str(pair): differences.get(pair) for pair in DEFAULT_BETAS}
     rule = next(rule for rule in result.rules if rule.name == "recommended")
     excess = None if result.best.beta is None else rule.excess
     costs["recommended"] = None if excess is None else Difference(excess, rule.interval)

@@ -65,7 +65,7 @@ def page(
         calibration=analysis.calibration.verdict,
         missing=analysis.missing,
         figures=list(enumerate(figures)),
-        surfaces=[place for place, figure in enumerate(figures) if figure.name.startswith("surface-")],
+        surfaces=[index for index, figure in enumerate(figures) if figure.name.startswith("surface-")],
         formats=formats,
         curve_names=[(figure.name, figure.title.partition(": ")[2]) for figure in curves],
         tables=[_table(table) for table in (tables if single else tables[1:])],

@@ -37,25 +37,25 @@ def colours(dark: bool = False) -> dict[str, str]:
     low, high = (0.25, 1.0) if dark else (0.0, 0.85)
     ramp = (to_hex(colormaps["viridis"](low + (high - low) * step / (STEPS - 1))) for step in range(STEPS))
     roles = ROLES_DARK if dark else ROLES
-    return {f"c{place}": role for place, role in enumerate(roles)} | {
-        f"r{place:02d}": shade for place, shade in enumerate(ramp)
+    return {f"c{index}": role for index, role in enumerate(roles)} | {
+        f"r{index:02d}": shade for index, shade in enumerate(ramp)
     }
 
 
-def ramp(place: int, count: int) -> str:
+def ramp(index: int, count: int) -> str:
     """The name of the ramp's colour for one of `count` ordered things.
 
     >>> ramp(0, 3), ramp(2, 3)
     ('r00', 'r12')
     """
-    return f"r{round(place * (STEPS - 1) / max(count - 1, 1)):02d}"
+    return f"r{round(index * (STEPS - 1) / max(count - 1, 1)):02d}"
 
 
-def dash(place: int) -> Dash:
-    """The dash of the place-th of several lines."""
-    return _DASHES[place % len(_DASHES)]
+def dash(index: int) -> Dash:
+    """The dash of the index-th of several lines."""
+    return _DASHES[index % len(_DASHES)]
 
 
-def marker(place: int) -> Marker:
-    """The marker of the place-th of several lines."""
-    return _MARKERS[place % len(_MARKERS)]
+def marker(index: int) -> Marker:
+    """The marker of the index-th of several lines."""
+    return _MARKERS[index % len(_MARKERS)]

@@ -88,8 +88,8 @@ def _drawn(figure: Figure) -> Any:
     axes = paper.subplots(rows, figure.columns, squeeze=False).flatten()
     for chart, axis in zip(figure.charts, axes, strict=False):
         _draw(chart, axis, ticks=_TICKS[min(figure.columns, 3)])
-    for place, axis in enumerate(axes):
-        if place >= len(figure.charts):
+    for index, axis in enumerate(axes):
+        if index >= len(figure.charts):
             axis.set_visible(False)
     paper.suptitle(printable(figure.title), fontsize=10.5, fontweight="bold", x=0.01, ha="left")
     paper.legend(
@@ -126,12 +126,12 @@ def _draw(chart: Chart, axis: Any, ticks: int) -> None:
     every = math.ceil(len(chart.x.ticks) / ticks)
     kept = chart.x.ticks[::every]
     if chart.x.beyond:
-        axis.secondary_xaxis("top").set_xticks([place for place, _ in kept], chart.x.beyond[::every])
+        axis.secondary_xaxis("top").set_xticks([position for position, _ in kept], chart.x.beyond[::every])
     if chart.x.every:
         axis.set_xticks(*zip(*chart.x.every, strict=True), rotation=90, fontsize=7)
     else:
-        axis.set_xticks([place for place, _ in kept], [text for _, text in kept])
-    axis.set_yticks([place for place, _ in chart.y.ticks], [printable(text) for _, text in chart.y.ticks])
+        axis.set_xticks([position for position, _ in kept], [text for _, text in kept])
+    axis.set_yticks([position for position, _ in chart.y.ticks], [printable(text) for _, text in chart.y.ticks])
     axis.set_xlabel(chart.x.label)
     axis.set_ylabel(chart.y.label)
 

@@ -30,7 +30,7 @@ def gaps_figure(analysis: Analysis) -> Figure:
         x=gap_axis("loss above the best beta, %", largest),
         y=named_axis("", [_label(row) for row in rows]),
         series=(*(one for one in dots if one.x), *_means(rows)),
-        lines=(Line(gap_place(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
+        lines=(Line(gap_position(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
     )
     caption = (
         "What each rule loses against the best beta of every experiment. The diamond is the mean over all of them, its "
@@ -39,7 +39,7 @@ def gaps_figure(analysis: Analysis) -> Figure:
     return Figure("gaps-per-rule", "Loss of each rule", caption, (chart,))
 
 
-def gap_place(gap: float) -> float:
+def gap_position(gap: float) -> float:
     """Where a gap is drawn on `gap_axis`; the sign is kept, for an untied baseline may beat the best tied beta."""
     return math.copysign(math.log10(1 + abs(gap) / _GAP_UNIT), gap)
 
@@ -50,33 +50,33 @@ def gap_axis(label: str, largest: float) -> Axis:
     >>> [text for _, text in gap_axis("gap", 0.02).ticks]
     ['0', '0.1', '0.3', '1']
     """
-    ticks = [(gap_place(value / 100), f"{value:g}") for value in (0, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)]
-    high = gap_place(max(largest, NEAR)) * 1.05
+    ticks = [(gap_position(value / 100), f"{value:g}") for value in (0, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)]
+    high = gap_position(max(largest, NEAR)) * 1.05
     return Axis(label, -0.06 * high, high, tuple(tick for tick in ticks if tick[0] <= high))
 
 
 def _dots(analysis: Analysis, rows: Sequence[RuleRow], split: str, name: str, color: str, marker: Marker) -> Trace:
     """A dot for each rule and experiment of a split."""
-    found = [
-        (gap_place(gap), float(place), f"{row.name} on {result.name}: β {beta:g}, gap {percent(gap)}")
-        for place, row in enumerate(rows)
+    dots = [
+        (gap_position(gap), float(index), f"{row.name} on {result.name}: β {beta:g}, gap {percent(gap)}")
+        for index, row in enumerate(rows)
         for result, beta, gap in zip(analysis.experiments, row.betas, row.gaps, strict=True)
         if result.split == split and beta is not None and gap is not None and math.isfinite(gap)
     ]
-    return trace(name, found, color, marker=marker)
+    return trace(name, dots, color, marker=marker)
 
 
 def _means(rows: Sequence[RuleRow]) -> Iterator[Trace]:
     name = "mean, with its interval"
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row.all is None or not math.isfinite(row.all.mean.value):
             continue
         mean = row.all.mean
         interval = mean.experiments or mean.seeds
         text = f"{row.name}, mean over {row.all.answered}: {percent(mean.value)}{interval_words(interval)}"
-        yield trace(name, [(gap_place(mean.value), float(place), text)], palette.INK, marker="diamond")
+        yield trace(name, [(gap_position(mean.value), float(index), text)], palette.INK, marker="diamond")
         if interval is not None and math.isfinite(interval.upper):
-            ends = [(gap_place(end), float(place), text) for end in (interval.lower, interval.upper)]
+            ends = [(gap_position(end), float(index), text) for end in (interval.lower, interval.upper)]
             yield trace(name, ends, palette.INK, "solid")
 
 

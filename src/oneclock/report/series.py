@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from oneclock.report import palette
-from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_place, trace
+from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_position, trace
 from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule
 from oneclock.runs.best import short_beta
 from oneclock.runs.paired import Interval
@@ -25,7 +25,7 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
         return
     budgets = [point.budget for task in analysis.series for point in task.points]
     low, high = min(budgets) / 1.5, max(budgets) * 1.5
-    drawn = [*chain.from_iterable(_task(place, task) for place, task in enumerate(analysis.series))]
+    drawn = [*chain.from_iterable(_task(index, task) for index, task in enumerate(analysis.series))]
     refreshes = analysis.summary.refreshes
     drawn += [
         _reference("recommended", RECOMMENDED, low, high, palette.INK, "dashdot"),
@@ -34,11 +34,11 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
         ),
         _reference("fixed β = 0.9", Fixed(0.9), low, high, palette.FIXED, "dotted"),
     ]
-    places = [value for one in drawn for value in (*one.y, *one.low, *one.high) if value is not None]
+    heights = [value for one in drawn for value in (*one.y, *one.low, *one.high) if value is not None]
     chart = Chart(
         title="",
         x=log_axis("planned steps", low, high),
-        y=log_axis("memory 1 / (1 - β), steps", 10 ** (min(places) - 0.05), 10 ** (max(places) + 0.05)),
+        y=log_axis("memory 1 / (1 - β), steps", 10 ** (min(heights) - 0.05), 10 ** (max(heights) + 0.05)),
         series=tuple(one for one in drawn if one.x),
     )
     caption = (
@@ -48,29 +48,29 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
     yield Figure("series", "The best memory over the length of training", caption, (chart,))
 
 
-def _task(place: int, task: Task) -> Iterator[Trace]:
+def _task(index: int, task: Task) -> Iterator[Trace]:
     """The optima of one task, and the power of the horizon fitted to them."""
-    color = palette.ramp(2 * place + 1, 2 * place + 4)
+    color = palette.ramp(2 * index + 1, 2 * index + 4)
     name = f"{task.name}: alpha {task.alpha:.2f}{_range(task.alpha_interval)}"
-    optima = [(math.log10(p.budget), memory_place(p.beta), _words(task.name, p)) for p in task.points]
+    optima = [(math.log10(p.budget), memory_position(p.beta), _words(task.name, p)) for p in task.points]
     ends = [(None, None) if p.beta_interval is None else _ends(p.beta_interval) for p in task.points]
     low, high = (tuple(end[side] for end in ends) for side in (0, 1))
-    yield trace(task.name, optima, color, marker=palette.marker(place), low=low, high=high, group=name)
+    yield trace(task.name, optima, color, marker=palette.marker(index), low=low, high=high, group=name)
     fitted = Power(task.c, task.alpha)
     budgets = (task.points[0].budget, task.points[-1].budget)
     line = [(math.log10(steps), -math.log10(fitted.one_minus_beta(steps)), name) for steps in budgets]
-    yield trace(name, line, color, palette.dash(place + 1))
+    yield trace(name, line, color, palette.dash(index + 1))
 
 
 def _ends(interval: Interval) -> tuple[float | None, float | None]:
     """Where an interval of beta ends on the axis of memories; None where it is open."""
-    low, high = (memory_place(end) if 0 < end < 1 else None for end in (interval.lower, interval.upper))
+    low, high = (memory_position(end) if 0 < end < 1 else None for end in (interval.lower, interval.upper))
     return low, high
 
 
 def _reference(name: str, rule: Rule, low: float, high: float, color: str, dash: Dash) -> Trace:
     """A rule's memory over the steps; nothing where it has none for so few."""
-    steps = [low * (high / low) ** (place / PIECES) for place in range(PIECES + 1)] if low < high else []
+    steps = [low * (high / low) ** (piece / PIECES) for piece in range(PIECES + 1)] if low < high else []
     memories = [(step, 1 / rule.one_minus_beta(step)) for step in steps]
     line = [
         (math.log10(step), math.log10(memory), f"{name}, {step:,.0f} steps: a memory of {memory:,.3g}")
@@ -80,10 +80,10 @@ def _reference(name: str, rule: Rule, low: float, high: float, color: str, dash:
 
 
 def _words(name: str, point: SeriesPoint) -> str:
-    place = "" if point.bracketed else ", the end of the betas swept"
+    edge = "" if point.bracketed else ", the end of the betas swept"
     beta = short_beta(max(point.beta, 0.0))
     return (
-        f"{name}, {point.budget:,g} steps: best β {beta}{_range(point.beta_interval)}{place}, "
+        f"{name}, {point.budget:,g} steps: best β {beta}{_range(point.beta_interval)}{edge}, "
         f"a memory of {1 / (1 - point.beta):,.3g} steps"
     )
 

@@ -16,7 +16,7 @@ from oneclock.report.chart import (
     Trace,
     log_axis,
     memory_axis,
-    memory_place,
+    memory_position,
     number_axis,
     padded,
     trace,
@@ -50,12 +50,12 @@ def surface_figures(analysis: Analysis) -> Iterator[Figure]:
 
 def plane_chart(surface: Surface) -> Chart:
     """The cells over beta and learning rate, the lowest of them, and the fitted pair where there is one."""
-    rates = [cell.lr for cell in surface.cells]
+    lrs = [cell.lr for cell in surface.cells]
     lowest = next(cell for cell in surface.cells if (cell.beta, cell.lr) == surface.lowest)
     return Chart(
         title="beta and learning rate",
         x=_betas(surface),
-        y=log_axis("learning rate", min(rates) / 1.3, max(rates) * 1.3),
+        y=log_axis("learning rate", min(lrs) / 1.3, max(lrs) * 1.3),
         series=(*_shades(surface), *_path(surface), _lowest(lowest, math.log10(lowest.lr)), *_fitted(surface)),
         spans=tuple(_span(surface)),
     )
@@ -71,7 +71,7 @@ def profile_chart(surface: Surface, not_measured: Collection[float] = ()) -> Cha
     valley = [
         trace(
             "each beta at its best learning rate",
-            [(memory_place(cell.beta), cell.loss, _words(cell)) for cell in part],
+            [(memory_position(cell.beta), cell.loss, _words(cell)) for cell in part],
             palette.CURVE,
             "solid",
             "circle",
@@ -110,34 +110,34 @@ def _shades(surface: Surface) -> Iterator[Trace]:
 
 
 def _cells(name: str, cells: Iterable[SurfaceCell], color: str, marker: Marker, dash: Dash = "none") -> Trace:
-    return trace(name, [(memory_place(c.beta), math.log10(c.lr), _words(c)) for c in cells], color, dash, marker)
+    return trace(name, [(memory_position(c.beta), math.log10(c.lr), _words(c)) for c in cells], color, dash, marker)
 
 
 def _path(surface: Surface) -> Iterator[Trace]:
     """How the best beta moves with the learning rate: the lowest cell of each, from the smallest learning rate up."""
-    by_rate: dict[float, list[SurfaceCell]] = {}
+    by_lr: dict[float, list[SurfaceCell]] = {}
     for cell in _finite(surface):
-        by_rate.setdefault(cell.lr, []).append(cell)
-    best = [min(by_rate[rate], key=lambda cell: cell.loss) for rate in sorted(by_rate) if len(by_rate[rate]) >= 3]
+        by_lr.setdefault(cell.lr, []).append(cell)
+    best = [min(by_lr[lr], key=lambda cell: cell.loss) for lr in sorted(by_lr) if len(by_lr[lr]) >= 3]
     if len(best) > 1:
         yield _cells("best beta at each learning rate", best, palette.INK, "none", "dashed")
 
 
 def _lowest(cell: SurfaceCell, height: float) -> Trace:
-    place = (memory_place(cell.beta), height, f"lowest: {_words(cell)}")
-    return trace("lowest cell", [place], palette.ORACLE, marker="star")
+    point = (memory_position(cell.beta), height, f"lowest: {_words(cell)}")
+    return trace("lowest cell", [point], palette.ORACLE, marker="star")
 
 
 def _fitted(surface: Surface) -> Iterator[Trace]:
     """The lowest point of the fitted quadratic, and the CI of its learning rate as an upright line through it."""
     if surface.beta is None or surface.lr is None:
         return
-    at, name = memory_place(surface.beta), "fitted best pair"
+    at, name = memory_position(surface.beta), "fitted best pair"
     text = f"{name}: β {surface.beta:.4g}, lr {surface.lr:.3g}"
     yield trace(name, [(at, math.log10(surface.lr), text)], palette.RULE, marker="frame")
     if (between := surface.lr_interval) is not None:
-        rates = [cell.lr for cell in surface.cells]
-        low, high = max(between.lower, min(rates) / 1.3), min(between.upper, max(rates) * 1.3)
+        lrs = [cell.lr for cell in surface.cells]
+        low, high = max(between.lower, min(lrs) / 1.3), min(between.upper, max(lrs) * 1.3)
         text += f", {100 * between.level:g} % CI of the learning rate {between.lower:.3g} to {between.upper:.3g}"
         ends = [(at, math.log10(end), text) for end in (low, max(high, low))]
         yield trace("CI of its learning rate", ends, palette.RULE, "solid", group=name)
@@ -146,8 +146,8 @@ def _fitted(surface: Surface) -> Iterator[Trace]:
 def _span(surface: Surface) -> Iterator[Span]:
     if (between := surface.beta_interval) is not None:
         axis = _betas(surface)
-        low = max(memory_place(between.lower), axis.low) if between.lower > 0 else axis.low
-        high = min(memory_place(between.upper), axis.high) if between.upper < 1 else axis.high
+        low = max(memory_position(between.lower), axis.low) if between.lower > 0 else axis.low
+        high = min(memory_position(between.upper), axis.high) if between.upper < 1 else axis.high
         yield Span(low, max(low, high), palette.RULE, f"{100 * between.level:g} % CI of the fitted beta")
 
 

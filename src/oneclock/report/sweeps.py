@@ -19,7 +19,7 @@ from oneclock.report.chart import (
     Span,
     Trace,
     memory_axis,
-    memory_place,
+    memory_position,
     number_axis,
     padded,
     trace,
@@ -115,25 +115,27 @@ def _sweep_line(points: list[BetaPoint]) -> Trace:
         (p.loss - p.below, p.loss + p.above) if p.below is not None and p.above is not None else None for p in points
     ]
     low, high = (tuple(None if bar is None else bar[side] for bar in bars) if any(bars) else () for side in (0, 1))
-    return trace("loss", _places(points), palette.CURVE, "solid", "circle", low=low, high=high)
+    return trace("loss", _positions(points), palette.CURVE, "solid", "circle", low=low, high=high)
 
 
-def _places(points: Iterable[BetaPoint]) -> list[tuple[float, float, str]]:
-    return [(memory_place(point.beta), point.loss, point_words(point)) for point in points]
+def _positions(points: Iterable[BetaPoint]) -> list[tuple[float, float, str]]:
+    return [(memory_position(point.beta), point.loss, point_words(point)) for point in points]
 
 
 def _marks(result: ExperimentResult, points: list[BetaPoint], refreshes: float | None) -> Iterator[Trace]:
     """Open rings where one seed ran, a star at the best beta, a frame at the recommended beta or the rule's choice."""
     if single := [point for point in points if point.seeds == 1]:
-        yield trace("one seed", _places(single), palette.CURVE, marker="ring")
+        yield trace("one seed", _positions(single), palette.CURVE, marker="ring")
     marked: list[tuple[str, float | None, str, Marker]] = [
         ("best beta", result.best.beta, palette.ORACLE, "star"),
         ("the rule's choice", result.selected_beta if refreshes is not None else None, palette.RULE, "frame"),
     ]
     for name, beta, color, marker in marked:
-        found = [(x, y, f"{name}: {text}") for x, y, text in _places(point for point in points if point.beta == beta)]
-        if found:
-            yield trace(name, found, color, marker=marker)
+        marks = [
+            (x, y, f"{name}: {text}") for x, y, text in _positions(point for point in points if point.beta == beta)
+        ]
+        if marks:
+            yield trace(name, marks, color, marker=marker)
     if refreshes is None:
         yield from _recommended(result, points)
 
@@ -145,20 +147,20 @@ def _recommended(result: ExperimentResult, points: Sequence[BetaPoint]) -> Itera
     if best is not None and rule.beta is not None and rule.excess is not None and math.isfinite(rule.excess):
         name = "recommended beta"
         text = f"{name} {short_beta(rule.beta)}: {above(rule.excess, rule.interval)}"
-        place = (memory_place(rule.beta), best + abs(best) * rule.excess, text)
-        yield trace(name, [place], palette.RULE, marker="frame")
+        position = (memory_position(rule.beta), best + abs(best) * rule.excess, text)
+        yield trace(name, [position], palette.RULE, marker="frame")
 
 
 def _default_betas(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
     """Untied baselines: level lines across the chart, with the spread of their seeds."""
-    for place, pair in enumerate(result.baselines, start=1):
+    for index, pair in enumerate(result.baselines, start=1):
         if math.isfinite(pair.loss):
             spread = error_bars([run.loss for run in pair.runs if math.isfinite(run.loss)])
             cost = above(pair.excess, pair.interval, f"β {short_beta(pair.against)}")
             text = f"{pair.name}: loss {pair.loss:.5g}, {cost}, {count_of(pair.seeds, 'seed')}"
             low, high = ((pair.loss - spread[0],) * 2, (pair.loss + spread[1],) * 2) if spread else ((), ())
             ends = [(axis.low, pair.loss, text), (axis.high, pair.loss, text)]
-            yield trace(pair.name, ends, palette.FIXED, palette.dash(place), low=low, high=high)
+            yield trace(pair.name, ends, palette.FIXED, palette.dash(index), low=low, high=high)
 
 
 def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[Span]:
@@ -170,14 +172,14 @@ def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[
 
 
 def _smallest_mean(result: ExperimentResult) -> Iterator[Line]:
-    yield Line(memory_place(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot")
+    yield Line(memory_position(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot")
 
 
 def point_words(point: BetaPoint) -> str:
     """One beta of a sweep in words: its loss, its gap with the interval where there is one, its seeds."""
-    rate = "" if point.lr is None else f", lr {point.lr:g}"
+    lr = "" if point.lr is None else f", lr {point.lr:g}"
     cost = above(point.excess, point.interval) if point.excess else "the best"
-    return f"β {point.beta:g}{rate}: loss {point.loss:.5g}, {cost}, {count_of(point.seeds, 'seed')}"
+    return f"β {point.beta:g}{lr}: loss {point.loss:.5g}, {cost}, {count_of(point.seeds, 'seed')}"
 
 
 def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
@@ -235,13 +237,13 @@ def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
 def _curve(run: RunRecord, betas: Sequence[float]) -> Trace:
     assert run.val is not None
     kept = [(s, loss) for s, loss in zip(run.val.steps, run.val.losses, strict=True) if math.isfinite(loss)]
-    place = betas.index(run.tied_beta) if run.key.is_tied else len(betas)
+    index = betas.index(run.tied_beta) if run.key.is_tied else len(betas)
     return Trace(
         name=f"{_curve_name(run)}, seed {run.seed}",
         x=tuple(step for step, _ in kept),
         y=tuple(loss for _, loss in kept),
-        color=palette.ramp(place, len(betas)) if run.key.is_tied else palette.FIXED,
-        dash=palette.dash(place),
+        color=palette.ramp(index, len(betas)) if run.key.is_tied else palette.FIXED,
+        dash=palette.dash(index),
         group=_curve_name(run),
     )
 
@@ -253,19 +255,19 @@ def _curve_name(run: RunRecord) -> str:
 
 def _early_stop(line: Trace, at: int, ran_out: bool) -> Trace:
     how = "early stop" if ran_out else "not stopped early"
-    place = (line.x[at], line.y[at], f"{line.name}: {how} at step {line.x[at]:,g}, loss {line.y[at]:.5g}")
+    position = (line.x[at], line.y[at], f"{line.name}: {how} at step {line.x[at]:,g}, loss {line.y[at]:.5g}")
     marker: Marker = "cross" if ran_out else "circle"
-    return trace(f"{line.name}, {how}", [place], line.color, marker=marker, group=line.group, also=how)
+    return trace(f"{line.name}, {how}", [position], line.color, marker=marker, group=line.group, also=how)
 
 
 def _horizon_lines(result: ExperimentResult) -> Iterator[Line]:
-    known = result.horizons
-    if known.given is not None:
-        yield Line(known.given, "x", palette.INK, f"T_ES as given: {known.given:,g}", "solid")
-    if known.raw_stop is not None and known.stop is not None:
-        yield Line(known.raw_stop, "x", palette.INK, f"T_ES by early stop: {known.stop:,g}", "dashed")
-    if known.raw_best is not None and known.best is not None:
-        yield Line(known.raw_best, "x", palette.INK, f"T_ES by best step: {known.best:,g}", "dotted")
+    horizons = result.horizons
+    if horizons.given is not None:
+        yield Line(horizons.given, "x", palette.INK, f"T_ES as given: {horizons.given:,g}", "solid")
+    if horizons.raw_stop is not None and horizons.stop is not None:
+        yield Line(horizons.raw_stop, "x", palette.INK, f"T_ES by early stop: {horizons.stop:,g}", "dashed")
+    if horizons.raw_best is not None and horizons.best is not None:
+        yield Line(horizons.raw_best, "x", palette.INK, f"T_ES by best step: {horizons.best:,g}", "dotted")
 
 
 def _loss_axis(series: Iterable[Trace], last: float) -> Axis:

@@ -56,11 +56,11 @@ def parts(
     for number, chosen in enumerate(_side_by_side(wide, width)):
         name = f"{title}, continued" if number else title
         part = RichTable(title=Text(name), title_justify="left", title_style="bold", caption_justify="left")
-        for place in chosen:
-            part.add_column(Text(heads[place]), width=wide[place], overflow="fold")
-            part.columns[-1].justify = "right" if right and right[place] else "left"
+        for column in chosen:
+            part.add_column(Text(heads[column]), width=wide[column], overflow="fold")
+            part.columns[-1].justify = "right" if right and right[column] else "left"
         for row, texts in enumerate(rows):
-            part.add_row(*(texts[place] for place in chosen), end_section=row in rules_after)
+            part.add_row(*(texts[column] for column in chosen), end_section=row in rules_after)
         drawn.append(part)
     return drawn
 
@@ -68,7 +68,7 @@ def parts(
 def _widths(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) -> list[int]:
     """Each column's width: as its cells need, with its head on one line only where all then fit."""
     held = [
-        max((cell.cell_len for row in rows for cell in row[place].split()), default=0) for place in range(len(heads))
+        max((cell.cell_len for row in rows for cell in row[column].split()), default=0) for column in range(len(heads))
     ]
     roomy = [max(need, len(head)) for need, head in zip(held, heads, strict=True)]
     if sum(roomy) + _FRAME * len(roomy) + 1 <= width:
@@ -86,9 +86,9 @@ def _side_by_side(wide: Sequence[int], width: int) -> Iterator[list[int]]:
     ([[0, 1, 2], [0, 3]], [[0]])
     """
     chosen = [0]
-    for place in range(1, len(wide)):
-        if len(chosen) > 1 and sum(wide[one] + _FRAME for one in [*chosen, place]) + 1 > width:
+    for column in range(1, len(wide)):
+        if len(chosen) > 1 and sum(wide[one] + _FRAME for one in [*chosen, column]) + 1 > width:
             yield chosen
             chosen = [0]
-        chosen.append(place)
+        chosen.append(column)
     yield chosen

@@ -53,8 +53,8 @@ def _fitted(result: ExperimentResult) -> Iterator[str]:
     if surface is None or surface.beta is None or surface.lr is None:
         return
     beta = _fitted_at(f"beta {surface.beta:.3g}", surface.beta_interval, surface.beta_inside, top=1.0)
-    rate = _fitted_at(f"lr {surface.lr:.3g}", surface.lr_interval, surface.lr_inside, top=math.inf)
-    yield f"A quadratic through the losses around the lowest pair has its minimum at {beta} and {rate}."
+    lr = _fitted_at(f"lr {surface.lr:.3g}", surface.lr_interval, surface.lr_inside, top=math.inf)
+    yield f"A quadratic through the losses around the lowest pair has its minimum at {beta} and {lr}."
 
 
 def _fitted_at(what: str, interval: Interval | None, inside: bool, top: float) -> str:
@@ -70,13 +70,13 @@ def _fitted_at(what: str, interval: Interval | None, inside: bool, top: float) -
 def _beside(result: ExperimentResult) -> Iterator[str]:
     """The baselines, if they ran: how their losses compare with the recommended beta's."""
     for one in result.baselines:
-        rate = "" if one.lr is None else f" at lr {one.lr:g}"
+        lr = "" if one.lr is None else f" at lr {one.lr:g}"
         against = f"the {'recommended' if one.is_recommended else 'best'} beta {short_beta(one.against)}"
         if not math.isfinite(one.excess):
-            yield f"{one.name}{rate} diverged or has no result."
+            yield f"{one.name}{lr} diverged or has no result."
             continue
         tied = "; statistically tied" if one.interval is not None and 0 in one.interval else ""
-        yield f"{one.name}{rate} ends {above(one.excess, one.interval, against)}{tied}."
+        yield f"{one.name}{lr} ends {above(one.excess, one.interval, against)}{tied}."
 
 
 def _costs(result: ExperimentResult) -> Iterator[str]:

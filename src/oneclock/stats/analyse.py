@@ -177,7 +177,7 @@ def _experiments(
     floors, _ = noise_floors(data.losses, data.resamples)
     stable = {row.experiment: row for row in stability}
     results = []
-    for place, (one, profile, horizon) in enumerate(zip(sweeps, profiles, horizons, strict=True)):
+    for index, (one, profile, horizon) in enumerate(zip(sweeps, profiles, horizons, strict=True)):
         sweep, losses = one.sweep, losses_of([one.sweep])
         points = sweep_points(one, losses)
         oracle, chosen = points[int(losses.oracle[0])], stable.get(sweep.name)
@@ -202,7 +202,7 @@ def _experiments(
                 selected_gap=next((point.gap for point in points if chosen and point.beta == chosen.beta), None),
                 stable_from=chosen.lower if chosen else None,
                 stable_to=chosen.upper if chosen else None,
-                noise_floor=floors[place],
+                noise_floor=floors[index],
                 missing=(*sweep.missing, *none),
             )
         )
@@ -220,12 +220,12 @@ def _refuse_unmeasured(
     fixed: float | None, rules: Sequence[Rule], data: ProtocolData, sweeps: Sequence[FittedSweep]
 ) -> None:
     """ValueError for a fixed beta that no experiment was swept at, or near: it is never taken for another one."""
-    known = swept(data)
-    wrong = [fixed] if fixed is not None and fixed not in known else []
+    measured = swept(data)
+    wrong = [fixed] if fixed is not None and fixed not in measured else []
     asked = [rule.beta for rule in rules if isinstance(rule, Fixed)]
     wrong += [beta for beta in asked if all(sweep.mixture(beta) is None for sweep in sweeps)]
     if wrong:
-        few = ", ".join(f"{beta:g}" for beta in sorted(known, key=lambda beta: abs(beta - wrong[0]))[:5])
+        few = ", ".join(f"{beta:g}" for beta in sorted(measured, key=lambda beta: abs(beta - wrong[0]))[:5])
         raise ValueError(f"no experiment was swept at beta {wrong[0]:g}; give a fixed beta that was (nearest: {few})")
 
 

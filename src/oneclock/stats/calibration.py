@@ -134,12 +134,12 @@ def calibrate(
     t0 = float(one_digit(float(np.exp(np.mean(np.log(np.array(data.horizons)[rows]))))))
     power, power_best, power_plateau = _power_family(data, rows, t0)
     left_out = _leave_one_out(data, sweep, gaps, rows, names)
-    known = [left.gap for left in left_out if left.gap is not None]
+    left_gaps = [left.gap for left in left_out if left.gap is not None]
     chosen = None if best is None else r0_rows[best]
     return Calibration(
         candidates=r0_rows,
         chosen=None if chosen is None else chosen.refreshes,
-        plateau=tuple(r0_rows[place].refreshes for place in plateau),
+        plateau=tuple(r0_rows[index].refreshes for index in plateau),
         chosen_by_mean=None if by_mean is None else r0_rows[by_mean].refreshes,
         heldout=None if chosen is None or split == "all" else chosen.rule.heldout,
         power_t0=t0,
@@ -147,8 +147,8 @@ def calibrate(
         power_best=power_best,
         power_plateau=power_plateau,
         left_out=left_out,
-        left_out_mean=float(np.mean(known)) if known else None,
-        left_out_max=max(known) if known else None,
+        left_out_mean=float(np.mean(left_gaps)) if left_gaps else None,
+        left_out_max=max(left_gaps) if left_gaps else None,
         comparisons=_comparisons(data, sweeps, chosen, power_best, t0, split),
         noise_floor=_noise_floor(data, rows),
         verdict=(),
@@ -167,13 +167,13 @@ def _power_family(
 ) -> tuple[tuple[PowerRow, ...], PowerRow | None, tuple[PowerRow, ...]]:
     members = [Power(c, alpha, t0) for alpha in ALPHAS for c in SCALES]
     gaps = _gaps(data, members, rows)
-    known = np.isfinite(gaps).all(axis=1)
+    complete = np.isfinite(gaps).all(axis=1)
     table = tuple(
         PowerRow(rule.alpha, rule.c, *(map(float, figures(row)) if answered else (None, None, None)))
-        for rule, row, answered in zip(members, gaps, known, strict=True)
+        for rule, row, answered in zip(members, gaps, complete, strict=True)
     )
-    _, places = choose(gaps)
-    plateau = tuple(table[place] for place in places)
+    _, indices = choose(gaps)
+    plateau = tuple(table[index] for index in indices)
     best = min(plateau, key=lambda row: (row.mean or 0.0, abs(row.alpha - 1), row.c), default=None)
     return table, best, plateau
 
@@ -184,14 +184,14 @@ def _leave_one_out(
     if len(rows) < 2:
         return ()
     result = []
-    for place, row in enumerate(rows):
-        best, _ = choose(np.delete(gaps, place, axis=1))
-        if best is None or np.isnan(gaps[best, place]):
+    for number, row in enumerate(rows):
+        best, _ = choose(np.delete(gaps, number, axis=1))
+        if best is None or np.isnan(gaps[best, number]):
             result.append(LeftOut(names[row], None if best is None else float(sweep[best].refreshes), None, None))
             continue
         index = select_beta(sweep[best], data.horizons, data.losses.betas)
         beta = float(data.losses.betas[row, index[row]])
-        result.append(LeftOut(names[row], float(sweep[best].refreshes), beta, float(gaps[best, place])))
+        result.append(LeftOut(names[row], float(sweep[best].refreshes), beta, float(gaps[best, number])))
     return tuple(result)
 
 
@@ -217,13 +217,13 @@ def _comparisons(
 
 def _noise_floor(data: ProtocolData, rows: np.ndarray) -> NoiseFloor | None:
     floors, drawn = noise_floors(data.losses, data.resamples)
-    known = [floor for row, floor in enumerate(floors) if floor is not None and row in rows]
-    if drawn is None or not known:
+    measured = [floor for row, floor in enumerate(floors) if floor is not None and row in rows]
+    if drawn is None or not measured:
         return None
     level = data.resamples.level
     return NoiseFloor(
         mean=float(drawn[:, rows].mean()),
         high=float(np.quantile(drawn[:, rows].max(axis=1), level)),
         level=level,
-        relative_spread=float(np.mean([floor.relative_spread for floor in known])),
+        relative_spread=float(np.mean([floor.relative_spread for floor in measured])),
     )

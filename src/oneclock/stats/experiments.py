@@ -40,9 +40,7 @@ class FittedSweep:
         """The tied betas with a finite loss, each with the cell at its best learning rate."""
         lrs = self.fit.best_lrs()
         return {
-            beta: (beta, rate)
-            for beta, rate in lrs.items()
-            if not isinstance(beta, tuple) and (beta, rate) in self.fit.cells
+            beta: (beta, lr) for beta, lr in lrs.items() if not isinstance(beta, tuple) and (beta, lr) in self.fit.cells
         }
 
     @property
@@ -87,10 +85,10 @@ class FittedSweep:
         parts = [(share, self.excess[beta]) for beta, share in shares.items()]
         value = _mixed((share, one.value) for share, one in parts)
         away = [(share, one) for share, one in parts if one.value or one.interval]
-        known = [(share, one.interval) for share, one in away if one.interval is not None]
-        if not away or len(known) < len(away):
+        with_interval = [(share, one.interval) for share, one in away if one.interval is not None]
+        if not away or len(with_interval) < len(away):
             return Difference(value, None)
-        ends = (_mixed((share, getattr(one, end)) for share, one in known) for end in ("lower", "upper"))
+        ends = (_mixed((share, getattr(one, end)) for share, one in with_interval) for end in ("lower", "upper"))
         return Difference(value, Interval(*ends))
 
     def mixture(self, beta: float | None) -> dict[Cell, float] | None:
@@ -115,7 +113,7 @@ def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
     by_beta = {beta: [run for run in sweep.tied if run.beta == beta] for beta in sweep.betas}
     times = {beta: time_to_target(runs, TARGET * float(losses.loss[0, oracle])) for beta, runs in by_beta.items()}
     points = []
-    for place, (beta, runs) in enumerate(by_beta.items()):
+    for index, (beta, runs) in enumerate(by_beta.items()):
         minima = [run.best_loss for run in runs if run.best_loss is not None]
         below, above = error_bars(minima) or (None, None)
         points.append(
@@ -124,12 +122,12 @@ def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
                 loss=one.fit.losses[cells[beta]] if beta in cells else math.inf,
                 excess=excess[beta].value if beta in excess else math.inf,
                 interval=excess[beta].interval if beta in excess else None,
-                mean_loss=float(losses.loss[0, place]),
-                gap=float(losses.gaps[0, place]),
+                mean_loss=float(losses.loss[0, index]),
+                gap=float(losses.gaps[0, index]),
                 below=below,
                 above=above,
                 seeds=len(minima),
-                train_loss=_finite(train[place]),
+                train_loss=_finite(train[index]),
                 target=_target(times[beta], times[sweep.betas[oracle]]),
                 runs=tuple(runs),
                 lr=runs[0].lr if one.whole.has_lrs else None,
@@ -145,9 +143,9 @@ def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterat
     mixture = one.mixture(beta) or None
     against = mixture or {one.reference: 1.0}
     pairs = [pair for pair in lrs if isinstance(pair, tuple)]
-    known = [pair for pair in pairs if (pair, lrs[pair]) in one.fit.cells]
-    compared = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in known])
-    differences = dict(zip(known, compared, strict=True))
+    fitted = [pair for pair in pairs if (pair, lrs[pair]) in one.fit.cells]
+    compared = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in fitted])
+    differences = dict(zip(fitted, compared, strict=True))
     for pair in sorted(pairs):
         runs = [run for run in one.sweep.untied if run.beta == pair]
         difference = differences.get(pair, Difference(math.inf, None))

@@ -100,9 +100,9 @@ def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
     runs = [run for run in cell_runs(sweep) if not isinstance(run[0], tuple)]
     paired = PairedSweep(runs)
     cells = tuple(
-        SurfaceCell(beta, rate, loss, sum(run[:2] == (beta, rate) for run in runs))
-        for (beta, rate), loss in sorted(paired.losses.items())
-        if rate is not None and not isinstance(beta, tuple)
+        SurfaceCell(beta, lr, loss, sum(run[:2] == (beta, lr) for run in runs))
+        for (beta, lr), loss in sorted(paired.losses.items())
+        if lr is not None and not isinstance(beta, tuple)
     )
     best = min(cells, key=lambda cell: (cell.loss, cell.beta, cell.lr))
     u, w = profiles or (None, None)
@@ -141,8 +141,8 @@ def series_of(sweeps: Sequence[Sweep], profiles: Sequence[Profiles | None]) -> t
 def _series(name: str, group: Sequence[tuple[float, Profile, Profile | None]]) -> Series:
     steps = np.log10([budget for budget, _, _ in group])
     alpha, middle, interval = exponent(steps, [profile for _, profile, _ in group])
-    rates = [profile for _, _, profile in group if profile is not None and profile.inside]
-    by_rate = exponent(steps, rates) if len(rates) == len(group) else None
+    lr_profiles = [profile for _, _, profile in group if profile is not None and profile.inside]
+    by_lr = exponent(steps, lr_profiles) if len(lr_profiles) == len(group) else None
     return Series(
         name=name,
         points=tuple(_point(*one) for one in group),
@@ -150,8 +150,8 @@ def _series(name: str, group: Sequence[tuple[float, Profile, Profile | None]]) -
         alpha=alpha,
         alpha_interval=interval,
         flat=None if interval is None else 0 in interval,
-        lr_alpha=None if by_rate is None else by_rate[0],
-        lr_alpha_interval=None if by_rate is None else by_rate[2],
+        lr_alpha=None if by_lr is None else by_lr[0],
+        lr_alpha_interval=None if by_lr is None else by_lr[2],
     )
 
 
@@ -170,8 +170,8 @@ def exponent(
     low, high = min(one.at[0] for one in profiles), max(one.at[-1] for one in profiles)
     middles = np.arange(low, high, FINE)
     total = np.zeros((len(ALPHAS), len(middles)))
-    for place, one in zip(centred, profiles, strict=True):
-        there = middles[None] - ALPHAS[:, None] * place
+    for position, one in zip(centred, profiles, strict=True):
+        there = middles[None] - ALPHAS[:, None] * position
         total += np.interp(there, one.at, one.deviance, left=one.deviance[0], right=one.deviance[-1])
     by_alpha = total.min(axis=1)
     best = int(np.argmin(by_alpha))
@@ -188,7 +188,7 @@ def exponent(
     return alpha, middle, Interval(*ends, level)
 
 
-def _point(budget: float, profile: Profile, by_rate: Profile | None) -> SeriesPoint:
+def _point(budget: float, profile: Profile, by_lr: Profile | None) -> SeriesPoint:
     ends = profile.interval()
     return SeriesPoint(
         budget=budget,
@@ -197,8 +197,8 @@ def _point(budget: float, profile: Profile, by_rate: Profile | None) -> SeriesPo
         refreshes=10**profile.best * budget,
         refreshes_interval=None if ends is None else Interval(10 ** ends[0] * budget, min(10 ** ends[1], 1) * budget),
         bracketed=profile.inside,
-        lr=None if by_rate is None else 10**by_rate.best,
-        lr_interval=None if by_rate is None else _powers(by_rate.interval()),
+        lr=None if by_lr is None else 10**by_lr.best,
+        lr_interval=None if by_lr is None else _powers(by_lr.interval()),
     )
 
 

@@ -82,7 +82,7 @@ def seed_noise(losses: Losses) -> SeedNoise | None:
 class Resamples:
     """Draws shared by every rule, so that rules are compared on the same ones.
 
-    `noise` is the seed spread and `loss` draws x n x m resampled L with its `best` (all None without seeds); `places`
+    `noise` is the seed spread and `loss` draws x n x m resampled L with its `best` (all None without seeds); `uniforms`
     are, per set of k experiments, draws x k numbers in [0, 1) that choose its members.
     """
 
@@ -90,7 +90,7 @@ class Resamples:
     noise: SeedNoise | None
     loss: np.ndarray | None
     best: Lowest | None
-    places: dict[str, np.ndarray]
+    uniforms: dict[str, np.ndarray]
 
     def gaps_at(self, index: np.ndarray) -> np.ndarray | None:
         """draws x n resampled gaps of the betas at `index`."""
@@ -115,11 +115,11 @@ class Lowest:
 
     first: np.ndarray
     second: np.ndarray
-    place: np.ndarray
+    index: np.ndarray
 
     def distance(self, loss: np.ndarray, index: np.ndarray) -> np.ndarray:
         """(L - the best of the other betas) / that best, for the beta at `index`: below 0 for the best itself."""
-        others = np.where(self.place == index, self.second, self.first)
+        others = np.where(self.index == index, self.second, self.first)
         with np.errstate(invalid="ignore"):
             return (loss - others) / others
 
@@ -127,10 +127,10 @@ class Lowest:
 def best_of(loss: np.ndarray) -> Lowest:
     """From ... x n x m losses; the second is infinite where an experiment has one beta."""
     filled = np.where(np.isnan(loss), np.inf, loss)
-    place = np.argmin(filled, axis=-1)
-    first = np.take_along_axis(filled, place[..., None], axis=-1)[..., 0]
-    np.put_along_axis(filled, place[..., None], np.inf, axis=-1)
-    return Lowest(first, filled.min(axis=-1), place)
+    index = np.argmin(filled, axis=-1)
+    first = np.take_along_axis(filled, index[..., None], axis=-1)[..., 0]
+    np.put_along_axis(filled, index[..., None], np.inf, axis=-1)
+    return Lowest(first, filled.min(axis=-1), index)
 
 
 def resample(
@@ -140,8 +140,8 @@ def resample(
     rng = np.random.default_rng(seed)
     noise = seed_noise(losses)
     loss = noise.draw(losses.loss, losses.counts, draws, rng) if noise else None
-    places = {name: rng.random((draws, len(rows))) for name, rows in sets.items()}
-    return Resamples(level, noise, loss, None if loss is None else best_of(loss), places)
+    uniforms = {name: rng.random((draws, len(rows))) for name, rows in sets.items()}
+    return Resamples(level, noise, loss, None if loss is None else best_of(loss), uniforms)
 
 
 def basic_interval(figure: float, drawn: np.ndarray | None, level: float, floor: float = 0.0) -> Interval | None:

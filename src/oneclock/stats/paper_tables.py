@@ -188,7 +188,7 @@ def _within(risk: Risk | None) -> str | None:
 
 def _best(rows: Sequence[tuple[Cell, ...]], risks: Sequence[Risk | None]) -> frozenset[tuple[int, int]]:
     """The smallest figure of each column and the most gaps under 1 %, among the rules with a beta everywhere."""
-    able = [place for place, risk in enumerate(risks) if risk is not None and risk.answered == risk.experiments]
+    able = [index for index, risk in enumerate(risks) if risk is not None and risk.answered == risk.experiments]
     best = set()
     for column in range(1, len(GROUPS) * len(FIGURES) + 1):
         values = {row: rows[row][column] for row in able if isinstance(rows[row][column], float)}

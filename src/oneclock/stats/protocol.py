@@ -32,7 +32,7 @@ class ProtocolData:
     horizons: tuple[float, ...]
     sets: dict[str, np.ndarray]
     resamples: Resamples
-    known: dict[tuple[str, bytes], Risk] = field(default_factory=dict)
+    computed: dict[tuple[str, bytes], Risk] = field(default_factory=dict)
 
     def row(
         self,
@@ -59,9 +59,9 @@ class ProtocolData:
         if not len(answered):
             return None
         key = (split, index.tobytes())
-        if key not in self.known:
-            self.known[key] = self._risk(index, split, len(rows), answered)
-        return self.known[key]
+        if key not in self.computed:
+            self.computed[key] = self._risk(index, split, len(rows), answered)
+        return self.computed[key]
 
     def _risk(self, index: np.ndarray, split: str, experiments: int, answered: np.ndarray) -> Risk:
         gaps = take_selected(self.losses.gaps, index)[answered]
@@ -70,19 +70,19 @@ class ProtocolData:
         mean, largest, tail = (
             Estimate(
                 float(value),
-                self._interval(float(value), place, drawn[0], likely[0]),
-                self._interval(float(value), place, drawn[1], likely[1]),
+                self._interval(float(value), figure, drawn[0], likely[0]),
+                self._interval(float(value), figure, drawn[1], likely[1]),
             )
-            for place, value in enumerate(figures(gaps))
+            for figure, value in enumerate(figures(gaps))
         )
         return Risk(experiments, len(answered), mean, largest, tail, int(within(gaps)))
 
     def _interval(
-        self, value: float, place: int, drawn: np.ndarray | None, likely: np.ndarray | None
+        self, value: float, index: int, drawn: np.ndarray | None, likely: np.ndarray | None
     ) -> Interval | None:
         if drawn is None or likely is None:
             return None
-        return joined(basic_interval(value, drawn[place], self.resamples.level), likely[place])
+        return joined(basic_interval(value, drawn[index], self.resamples.level), likely[index])
 
     def drawn(
         self, gaps: np.ndarray | None, index: np.ndarray, split: str, answered: np.ndarray
@@ -91,7 +91,7 @@ class ProtocolData:
         by_seed = None if gaps is None else gaps[:, answered]
         if len(answered) < 2:
             return (None if by_seed is None else figures(by_seed)), None
-        members = (self.resamples.places[split][:, : len(answered)] * len(answered)).astype(np.intp)
+        members = (self.resamples.uniforms[split][:, : len(answered)] * len(answered)).astype(np.intp)
         if by_seed is None:
             return None, figures(take_selected(self.losses.gaps, index)[answered][members])
         return figures(by_seed), figures(np.take_along_axis(by_seed, members, axis=1))
@@ -104,8 +104,8 @@ def best_fixed(data: ProtocolData, figure: Literal["mean", "max"]) -> Fixed:
     them choose.
     """
     rows = data.sets["development"] if len(data.sets["development"]) else data.sets["all"]
-    place = FIGURES.index(figure)
-    return min(map(Fixed, swept(data)), key=lambda rule: (_figure(data, rule, rows, place), rule.beta))
+    index = FIGURES.index(figure)
+    return min(map(Fixed, swept(data)), key=lambda rule: (_figure(data, rule, rows, index), rule.beta))
 
 
 def swept(data: ProtocolData) -> list[float]:
@@ -114,11 +114,11 @@ def swept(data: ProtocolData) -> list[float]:
     return np.unique(betas[~np.isnan(betas)]).tolist()
 
 
-def _figure(data: ProtocolData, rule: Rule, rows: np.ndarray, place: int) -> tuple[int, float]:
+def _figure(data: ProtocolData, rule: Rule, rows: np.ndarray, number: int) -> tuple[int, float]:
     """How many experiments the rule has no beta for, and the figure over the others."""
     index = select_beta(rule, data.horizons, data.losses.betas)
     answered = rows[index[rows] >= 0]
-    value = float(figures(take_selected(data.losses.gaps, index)[answered])[place]) if len(answered) else np.inf
+    value = float(figures(take_selected(data.losses.gaps, index)[answered])[number]) if len(answered) else np.inf
     return len(rows) - len(answered), value
 
 

@@ -21,7 +21,7 @@ from oneclock.runs.distributions import f_quantile
 from oneclock.runs.paired import LEVEL, CellRun, PairedSweep
 from oneclock.runs.sweeps import Sweep
 
-BETAS, RATES = 2, 1
+BETAS, LRS = 2, 1
 """A quadratic reaches so many swept betas and learning rates to each side of the lowest cell."""
 
 BEYOND = 1.0
@@ -62,10 +62,10 @@ Profiles = tuple[Profile, Profile | None]
 def profiles_of(sweep: Sweep) -> Profiles | None:
     """The profiles of the best u and, with several learning rates, of the best w; None with too few runs."""
     runs = [run for run in cell_runs(sweep) if not isinstance(run[0], tuple) and math.isfinite(run[3]) and run[3] > 0]
-    rates = {run[1] for run in runs} - {None}
-    if len(rates) > 1 and (both := _fit(runs, has_lrs=True)) is not None:
+    lrs = {run[1] for run in runs} - {None}
+    if len(lrs) > 1 and (both := _fit(runs, has_lrs=True)) is not None:
         return both[0], both[1]
-    if len(rates) > 1:
+    if len(lrs) > 1:
         best = at_best_lrs(sweep)
         runs = [run for run in cell_runs(best) if not isinstance(run[0], tuple) and math.isfinite(run[3])]
     alone = _fit(runs, has_lrs=False)
@@ -91,16 +91,16 @@ def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
     variance, freedom = _noise(runs, square, freedom)
     spread = np.linalg.inv(design.T @ design)[: len(bend), : len(bend)] * variance
     step = COARSE if has_lrs else FINE
-    places = [_search_grid(axis, top, step) for axis, top in ((u, 0.0), (w, math.inf))[: 2 if has_lrs else 1]]
+    grids = [_search_grid(axis, top, step) for axis, top in ((u, 0.0), (w, math.inf))[: 2 if has_lrs else 1]]
     if has_lrs:
-        height = _deviance_of_pairs(solved[:5], spread, places[0] - middle[0], places[1] - middle[1])
+        height = _deviance_of_pairs(solved[:5], spread, grids[0] - middle[0], grids[1] - middle[1])
         heights = [height.min(axis=1), height.min(axis=0)]
     else:
-        heights = [_deviance(solved[:2], spread, places[0] - middle[0])]
+        heights = [_deviance(solved[:2], spread, grids[0] - middle[0])]
     exact = _lowest_point(solved[: len(bend)])
     profiles = []
-    for place, (at, deviance, axis) in enumerate(zip(places, heights, (u, w), strict=False)):
-        best = float(at[np.argmin(deviance)]) if exact is None else float(exact[place] + middle[place])
+    for index, (at, deviance, axis) in enumerate(zip(grids, heights, (u, w), strict=False)):
+        best = float(at[np.argmin(deviance)]) if exact is None else float(exact[index] + middle[index])
         best = min(max(best, float(at[0])), float(at[-1]))
         profiles.append(Profile(at, deviance, best, freedom, bool(axis.min() < best < axis.max())))
     return tuple(profiles)
@@ -127,10 +127,10 @@ def _noise(runs: Sequence[CellRun], square: float, freedom: int) -> tuple[float,
 def _neighbourhood(runs: Sequence[CellRun], has_lrs: bool) -> list[Any]:
     """The runs at the lowest cell and around it."""
     losses = PairedSweep(runs).losses
-    betas, rates = sorted({run[0] for run in runs}), sorted({run[1] for run in runs if run[1] is not None})
+    betas, lrs = sorted({run[0] for run in runs}), sorted({run[1] for run in runs if run[1] is not None})
     lowest = min(losses, key=lambda cell: (losses[cell], str(cell)))
     window = _around(betas, lowest[0], 1 if has_lrs else BETAS)
-    near = _around(rates, lowest[1], RATES) if has_lrs else {run[1] for run in runs}
+    near = _around(lrs, lowest[1], LRS) if has_lrs else {run[1] for run in runs}
     return [run for run in runs if run[0] in window and run[1] in near]
 
 

@@ -76,16 +76,16 @@ def stability(data: ProtocolData, rule: Refresh, names: Sequence[str], splits: S
     """The interval of horizons with the same choice, for every experiment that has one."""
     index = select_beta(rule, data.horizons, data.losses.betas)
     rows = []
-    for place, pick in enumerate(index):
+    for number, pick in enumerate(index):
         if pick < 0:
             continue
-        grid = data.losses.betas[place]
+        grid = data.losses.betas[number]
         grid = grid[~np.isnan(grid)].tolist()
-        horizon = data.horizons[place]
+        horizon = data.horizons[number]
         lower, upper = stability_interval(grid[pick], rule.refreshes, grid)
         margin = min(horizon - lower if lower else math.inf, upper - horizon) / horizon
         bounds = (lower or None, upper if upper < math.inf else None)
-        rows.append(Stability(names[place], splits[place], grid[pick], horizon, *bounds, margin=margin))
+        rows.append(Stability(names[number], splits[number], grid[pick], horizon, *bounds, margin=margin))
     return tuple(rows)
 
 
@@ -136,8 +136,8 @@ def _noise_row(
         noise = sigma * rng.standard_normal((len(gaps), min(chunk, repeats - start), draws))
         for row, grid in enumerate(data.losses.betas):
             picked = _noisy_picks(rule, data.horizons[row], noise[row], grid)
-            places = picked + np.arange(len(picked))[:, None] * len(grid)
-            times = np.bincount(places.reshape(-1), minlength=len(picked) * len(grid))
+            offsets = picked + np.arange(len(picked))[:, None] * len(grid)
+            times = np.bincount(offsets.reshape(-1), minlength=len(picked) * len(grid))
             tally[start : start + chunk, row] = times.reshape(len(picked), -1)
     members = {rows.tobytes(): rows for rows in sets.values() if len(rows)}  # splits of the same experiments: once
     risks = {key: _noise_risk(gaps[rows], tally[:, rows], level) for key, rows in members.items()}
@@ -157,7 +157,7 @@ def _noise_risk(gaps: np.ndarray, tally: np.ndarray, level: float) -> NoiseRisk:
     drawn = _figures_of(gaps.reshape(-1), counts)
     low, high = central(drawn, level, axis=1)
     return NoiseRisk(
-        *(NoiseFigure(float(row.mean()), float(low[place]), float(high[place])) for place, row in enumerate(drawn))
+        *(NoiseFigure(float(row.mean()), float(low[index]), float(high[index])) for index, row in enumerate(drawn))
     )
 
 

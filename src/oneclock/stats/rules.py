@@ -93,7 +93,7 @@ def rule_row(one: Outcome, sweeps: Sequence[FittedSweep], sets: Mapping[str, np.
         None if (shares := sweep.shares(beta)) is None else sweep.excess_at(shares)
         for sweep, beta in zip(sweeps, one.betas, strict=True)
     ]
-    risks = {split: _risk([excesses[place] for place in members]) for split, members in sets.items()}
+    risks = {split: _risk([excesses[index] for index in members]) for split, members in sets.items()}
     values = tuple(None if cost is None else cost.value for cost in excesses)
     return RuleRow(one.name, one.horizon, one.chosen_by, one.betas, values, **risks)  # type: ignore[arg-type]
 
@@ -150,17 +150,17 @@ def compare_pairs(
 def _compare(
     first: Outcome, second: Outcome, sweeps: Sequence[FittedSweep], members: Sequence[int], split: str, level: float
 ) -> RuleComparison | None:
-    both = [place for place in members if first.mixtures[place] and second.mixtures[place]]
+    both = [index for index in members if first.mixtures[index] and second.mixtures[index]]
     if not both:
         return None
-    differ = [place for place in both if first.mixtures[place] != second.mixtures[place]]
+    differ = [index for index in both if first.mixtures[index] != second.mixtures[index]]
     estimates = [
-        sweeps[place].fit.estimate(first.mixtures[place], second.mixtures[place])  # type: ignore[arg-type]
-        for place in differ
+        sweeps[index].fit.estimate(first.mixtures[index], second.mixtures[index])  # type: ignore[arg-type]
+        for index in differ
     ]
     with_noise = [one for one in estimates if one[2] > 0]
-    spreads = [sweeps[place].fit.noise[0].spread for place, one in zip(differ, estimates, strict=True) if one[2] > 0]
-    values, errors, freedoms = ([one[place] for one in with_noise] for place in range(3))
+    spreads = [sweeps[index].fit.noise[0].spread for index, one in zip(differ, estimates, strict=True) if one[2] > 0]
+    values, errors, freedoms = ([one[index] for one in with_noise] for index in range(3))
     mean, interval = random_effects(values, errors, spreads, freedoms, level)
     if not with_noise and estimates:
         mean = math.fsum(one[0] for one in estimates) / len(estimates)

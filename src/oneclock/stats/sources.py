@@ -91,13 +91,13 @@ def horizon_of(sweep: Sweep, convention: Convention) -> tuple[float, float] | No
 def horizons_of(sweep: Sweep) -> Horizons:
     """Every horizon of a sweep; the table's t_es is used before the curves', those before the budget."""
     stop, best, budget = horizon_of(sweep, "stop"), horizon_of(sweep, "best"), budget_of(sweep)
-    known: dict[HorizonSource, float | None] = {"given": sweep.t_es, "stop": stop and stop[0], "budget": budget}
-    source = next((source for source, value in known.items() if value is not None), None)
+    values: dict[HorizonSource, float | None] = {"given": sweep.t_es, "stop": stop and stop[0], "budget": budget}
+    source = next((source for source, value in values.items() if value is not None), None)
     if source is None:
         raise ValueError(
             f"{sweep.name}: its horizon is not known; give t_es or budget, or curves with step and val_loss"
         )
-    used = known[source]
+    used = values[source]
     assert used is not None
     return Horizons(
         used=used,

@@ -140,12 +140,12 @@ def best_pairs(analysis: Analysis) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for result in analysis.experiments:
         if (surface := result.surface) is not None:
-            beta, rate = map(bounds, (surface.beta_interval, surface.lr_interval))
-            rows.append((result.name, result.best.beta, result.best.lr, surface.beta, *beta, surface.lr, *rate))
+            beta, lr = map(bounds, (surface.beta_interval, surface.lr_interval))
+            rows.append((result.name, result.best.beta, result.best.lr, surface.beta, *beta, surface.lr, *lr))
     betas = (Column(title, "Fitted beta", ".4f") for title in ("best", "from", "to"))
-    rates = (Column(title, "Fitted lr", ".3g") for title in ("best", "from", "to"))
+    lr_columns = (Column(title, "Fitted lr", ".3g") for title in ("best", "from", "to"))
     measured = (Column("beta", "Measured", "g"), Column("lr", "Measured", "g"))
-    columns = (Column("Experiment"), *measured, *betas, *rates)
+    columns = (Column("Experiment"), *measured, *betas, *lr_columns)
     return Table("best-pairs", "The best pair of beta and learning rate", columns, tuple(rows))
 
 
@@ -185,10 +185,10 @@ def _alpha(one: Series) -> str:
 
     flat = "; one beta for all lengths is not excluded" if one.flat else ""
     power = f"1 - beta = {one.c:.3g} (T / {Power.t0:,}) ** -alpha"
-    rate = ""
+    lr = ""
     if one.lr_alpha is not None:
-        rate = f"; lr ~ T ** -alpha with alpha {shown(one.lr_alpha, one.lr_alpha_interval)}"
-    return f"{one.name}: {power} with alpha {shown(one.alpha, one.alpha_interval)}{flat}{rate}"
+        lr = f"; lr ~ T ** -alpha with alpha {shown(one.lr_alpha, one.lr_alpha_interval)}"
+    return f"{one.name}: {power} with alpha {shown(one.alpha, one.alpha_interval)}{flat}{lr}"
 
 
 EVERY: tuple[Callable[[Analysis], Table], ...] = (

@@ -79,13 +79,13 @@ def train_and_time_of(
 ) -> TrainAndTime:
     """Both claims for these rules, on the experiments that have what they need. The first three are compared."""
     times = _times(experiments, data, rows)
-    known = [place for place, sweep in enumerate(sweeps) if _has_train_losses(sweep)]
-    if not known:
+    with_train = [index for index, sweep in enumerate(sweeps) if _has_train_losses(sweep)]
+    if not with_train:
         return TrainAndTime((), times, (), ())
-    there = _on_training_losses(sweeps, data, known, seed)
-    train = tuple(_train_row(there, row, known) for row in rows)
-    fits = [_fitted_on_train(sweeps[place]) for place in known]
-    outcomes = [outcome_of(row.name, _at(row, known).betas, fits, "t_es") for row in rows[:3]]
+    there = _on_training_losses(sweeps, data, with_train, seed)
+    train = tuple(_train_row(there, row, with_train) for row in rows)
+    fits = [_fitted_on_train(sweeps[index]) for index in with_train]
+    outcomes = [outcome_of(row.name, _at(row, with_train).betas, fits, "t_es") for row in rows[:3]]
     comparisons = compare_all(outcomes, fits, range(len(fits)))
     return TrainAndTime(train, times, comparisons, tuple(comparison_words(comparisons, "training loss")))
 
@@ -96,22 +96,24 @@ def _fitted_on_train(sweep: Sweep) -> FittedSweep:
     return FittedSweep(sweep, sweep, fit, judge(fit), 0.0)
 
 
-def _on_training_losses(sweeps: Sequence[Sweep], data: ProtocolData, known: Sequence[int], seed: int) -> ProtocolData:
+def _on_training_losses(
+    sweeps: Sequence[Sweep], data: ProtocolData, with_train: Sequence[int], seed: int
+) -> ProtocolData:
     """The same data with training losses in place of validation losses, of the experiments that have them."""
-    losses = losses_of([sweeps[place] for place in known], "min_train_loss")
-    sets = {name: np.flatnonzero(np.isin(known, members)) for name, members in data.sets.items()}
-    draws = len(next(iter(data.resamples.places.values())))
+    losses = losses_of([sweeps[index] for index in with_train], "min_train_loss")
+    sets = {name: np.flatnonzero(np.isin(with_train, members)) for name, members in data.sets.items()}
+    draws = len(next(iter(data.resamples.uniforms.values())))
     return ProtocolData(
         losses=losses,
-        horizons=tuple(data.horizons[place] for place in known),
+        horizons=tuple(data.horizons[index] for index in with_train),
         sets=sets,
         resamples=resample(losses, sets, draws, data.resamples.level, seed),
     )
 
 
-def _at(row: RuleRow, known: Sequence[int]) -> RuleRow:
+def _at(row: RuleRow, indices: Sequence[int]) -> RuleRow:
     """What the rule picks in these experiments alone."""
-    return replace(row, betas=tuple(row.betas[place] for place in known))
+    return replace(row, betas=tuple(row.betas[index] for index in indices))
 
 
 def _has_train_losses(sweep: Sweep) -> bool:
@@ -121,11 +123,11 @@ def _has_train_losses(sweep: Sweep) -> bool:
     return recorded and bool(finite) and min(finite) > 0
 
 
-def _train_row(there: ProtocolData, row: RuleRow, known: Sequence[int]) -> RuleRow:
-    index = index_of(there, _at(row, known))
+def _train_row(there: ProtocolData, row: RuleRow, with_train: Sequence[int]) -> RuleRow:
+    index = index_of(there, _at(row, with_train))
     gaps: list[float | None] = [None] * len(row.betas)
-    for at, (place, pick) in enumerate(zip(known, index, strict=True)):
-        gaps[place] = None if pick < 0 else float(there.losses.gaps[at, pick])
+    for at, (number, pick) in enumerate(zip(with_train, index, strict=True)):
+        gaps[number] = None if pick < 0 else float(there.losses.gaps[at, pick])
     risks = {split: there.risk(index, split) for split in there.sets}
     return RuleRow(row.name, row.horizon, row.chosen_by, row.betas, tuple(gaps), **risks)
 
@@ -155,17 +157,17 @@ def _ratio(result: ExperimentResult, beta: float | None) -> tuple[float | None, 
 def _time_risk(
     ratios: Sequence[float | None], reached: Sequence[bool], data: ProtocolData, split: str
 ) -> TimeRisk | None:
-    members = [place for place in data.sets[split] if ratios[place] is not None]
+    members = [index for index in data.sets[split] if ratios[index] is not None]
     if not members:
         return None
-    known, there = np.array([ratios[place] for place in members], float), sum(reached[place] for place in members)
+    measured, there = np.array([ratios[index] for index in members], float), sum(reached[index] for index in members)
     level, count = data.resamples.level, len(members)
     bounds: list[Interval | None] = [None] * 3
     if there == count > 1:
-        drawn = known[(data.resamples.places[split][:, :count] * count).astype(np.intp)]
+        drawn = measured[(data.resamples.uniforms[split][:, :count] * count).astype(np.intp)]
         low, high = central(figures(drawn), level, axis=1)
         bounds = [Interval(float(one), float(two), level) for one, two in zip(low, high, strict=True)]
     mean, largest, tail = (
-        Estimate(float(value), None, bound) for value, bound in zip(figures(known), bounds, strict=True)
+        Estimate(float(value), None, bound) for value, bound in zip(figures(measured), bounds, strict=True)
     )
     return TimeRisk(count, there, mean, largest, tail)

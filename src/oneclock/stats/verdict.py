@@ -163,17 +163,17 @@ def _family(calibration: Calibration, risk: Risk) -> Iterator[str]:
     if best is None or best.max is None:
         return
     as_good = [row for row in calibration.power if row.max is not None and row.max <= risk.max.value]
-    known = sum(row.max is not None for row in calibration.power)
+    rules = sum(row.max is not None for row in calibration.power)
     if not as_good:
         yield (
-            f"Of {known} rules 1 - beta = c (T / {calibration.power_t0:g})^-alpha none has a smaller maximum gap than "
+            f"Of {rules} rules 1 - beta = c (T / {calibration.power_t0:g})^-alpha none has a smaller maximum gap than "
             f"the chosen R0; the best has alpha {best.alpha:g}, {percent(best.max)}."
         )
         return
     alphas = sorted({row.alpha for row in as_good})
     fixed = "" if len(alphas) < 2 else "; these data do not settle the exponent"
     yield (
-        f"Of {known} rules 1 - beta = c (T / {calibration.power_t0:g})^-alpha, {len(as_good)} do as well by maximum "
+        f"Of {rules} rules 1 - beta = c (T / {calibration.power_t0:g})^-alpha, {len(as_good)} do as well by maximum "
         f"gap or better, with alpha {', '.join(f'{alpha:g}' for alpha in alphas)} out of {ALPHAS[0]:g} to "
         f"{ALPHAS[-1]:g}; the best has alpha {best.alpha:g}, {percent(best.max)}{fixed}."
     )

@@ -49,12 +49,12 @@ def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
     others = [column for column in columns if column != step and not names.is_position(column)]
     metric = names.choose_metric(columns if wanted.metric else others, wanted.metric, table.path)
     index_of_metric, step_of = table.columns.index(metric), table.steps(step)
-    rates = [table.columns.index(column) for column in columns if is_learning_rate(column)]
+    lr_columns = [table.columns.index(column) for column in columns if is_learning_rate(column)]
     runs, only = Runs(table.path), wanted.only(metric)
-    beside = [table.columns[index] for index in (*run_columns, *rates)]
+    beside = [table.columns[index] for index in (*run_columns, *lr_columns)]
     for cells in table.rows([metric, *([step] if step else []), *beside]):
         value = table.number_in(metric, cells[index_of_metric])
-        if value is None and not any(cells[index] for index in rates):
+        if value is None and not any(cells[index] for index in lr_columns):
             continue
         at = step_of(cells)
         if at is None:
@@ -63,9 +63,9 @@ def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
         run = runs.of(label, label or table.path.stem)
         if value is not None:
             run.add(metric, at, value, only)
-        for index in rates:
-            if (rate := table.number(cells[index])) is not None:
-                run.log_argument(table.columns[index], rate)
+        for index in lr_columns:
+            if (lr := table.number(cells[index])) is not None:
+                run.log_argument(table.columns[index], lr)
     for run in runs.values():
         run.note(others)
     return Contents(format, list(runs.values()), step, names.step_candidates(columns), table.warnings())
