@@ -57,6 +57,31 @@ def test_a_neighbour_without_a_result_widens_the_claim_and_leaves_a_gap_in_the_f
     assert [len(one.x) for one in lines] == [3, 1]
 
 
+def test_no_rule_is_judged_across_a_beta_without_a_result(tmp_path):
+    """A straight line over the missing beta would give a figure with a narrow CI, and a wrong one."""
+    runs = [(beta, seed, loss_at(beta, seed), "finished") for beta in BETAS for seed in (1, 2, 3)]
+    lost = [(b, s, loss, "failed" if b == 0.94377 else end) for b, s, loss, end in runs]
+    (whole,) = analyse(write(tmp_path / "whole", runs), draws=10, repeats=2).experiments
+    (gap,) = analyse(write(tmp_path / "gap", lost), draws=10, repeats=2).experiments
+    (recommended, paper) = gap.rules
+    assert whole.rules[0].neighbours == (0.9, 0.94377)
+    assert (recommended.excess, recommended.interval) == (None, None)
+    assert paper.excess is not None  # between two that have results
+
+
+def test_a_best_beta_of_which_runs_failed_is_not_relied_on(tmp_path):
+    runs = [(beta, seed, loss_at(beta, seed), "finished") for beta in BETAS for seed in (1, 2, 3)]
+    lost = [(b, s, loss, "failed" if (b, s) in ((0.9, 2), (0.9, 3)) else end) for b, s, loss, end in runs]
+    path = write(tmp_path / "s", lost)
+    found, (result,) = Study.open(path).best(), analyse(path, draws=10, repeats=2).experiments
+    assert found == result.best
+    assert (found.beta, found.lost_runs) == (0.9, 2)
+    assert "2 runs have no result at 0.9" in found.note
+    assert "BalancedAdamW" not in next_step(found)
+    assert "0.9" in next_step(found)
+    assert Study.open(write(tmp_path / "whole", runs)).best().lost_runs == 0
+
+
 def test_a_missing_beta_behind_one_that_is_worse_changes_nothing():
     runs = [(beta, seed, loss_at(beta, seed)) for beta in BETAS for seed in (1, 2, 3)]
     lost = [(b, s, math.nan if b == 0.96838 else loss) for b, s, loss in runs]

@@ -52,6 +52,15 @@ def test_where_every_run_failed_that_is_the_answer(tmp_path):
         assert "1 failed: KeyError" in oneclock(command, "s", folder=tmp_path).stderr
 
 
+def test_losses_below_zero_have_a_best_beta_and_no_percentages(tmp_path):
+    (tmp_path / "mine.py").write_text("def train(beta, seed, run):\n    return (beta - 0.9) ** 2 - 5\n")
+    line = ["sweep", "mine.py:train", "--budget", "5", "--out", "s", "--jobs", "1", "--seeds", "1"]
+    done = oneclock(*line, "--betas", "0.5,0.9,0.99", folder=tmp_path)
+    assert "best beta 0.9" in done.stdout
+    assert "%" not in done.stdout.partition("best beta")[2]
+    assert "need losses above 0" in done.stderr
+
+
 def test_a_try_shows_the_curve_of_one_run_and_leaves_nothing(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import time\ndef train(beta, seed, run):\n    for step in range(10, run.budget, 10):\n"

@@ -376,10 +376,13 @@ def _finish(plan: Plan, with_report: bool) -> None:
     else:
         try:
             _answer(plan.path, with_report)
-        except ValueError as error:
-            print(printable(f"no answer yet: {error}"), file=sys.stderr)
+        except ValueError as error:  # such as losses below 0: no percentages, but a best beta all the same
+            for name in plan.study.experiments:
+                print(printable(f"{name}: {plan.study.best(name).summary}"))
+            print(printable(f"no analysis: {error}"), file=sys.stderr)
     if failed:
-        print(f"{len(failed)} runs failed; `oneclock status {plan.path}` says why, `oneclock retry` tries them again")
+        runs = "1 run" if len(failed) == 1 else f"{len(failed)} runs"
+        print(f"{runs} failed; `oneclock status {plan.path}` says why, `oneclock retry` tries again")
         raise typer.Exit(1)
 
 

@@ -51,7 +51,8 @@ class Best:
     `not_measured` (betas in it or next to it without a result, or without one at a learning rate near their best one).
     It is None where the spread between seeds is unknown. `lr` is the learning rate that the best beta was best at; None
     where one was used. `at_edge` names what was swept too little, `beta` or `lr`: the best lies at the edge of the
-    sweep, and may lie beyond it. `seeds_repeat` says that every seed gave the same losses.
+    sweep, and may lie beyond it. `seeds_repeat` says that every seed gave the same losses. `lost_runs` counts the runs
+    at the best beta that have no result.
     """
 
     beta: float | None
@@ -63,6 +64,7 @@ class Best:
     not_measured: tuple[float, ...] = ()
     seeds_repeat: bool = False
     baselines: tuple[Baseline, ...] = ()
+    lost_runs: int = 0
 
     @property
     def summary(self) -> str:
@@ -138,9 +140,19 @@ def best_of(runs: Iterable[RunRecord]) -> Best:
 
 
 def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
-    """The verdict with a word on planned runs that are not there: with them another beta may be the best one."""
-    missing = [run.key for run in runs if run.status in ("waiting", "damaged")]
-    return replace(best, note="; ".join(filter(None, (best.note, in_words(missing))))) if missing else best
+    """The verdict with a word on runs that have no result: with them another beta may be the best one."""
+    without = [run for run in runs if math.isnan(run.loss)]
+    missing = [run.key for run in without if run.status in ("waiting", "damaged")]
+    own = [run for run in without if run.beta == best.beta and best.lr in (None, run.lr)]
+    notes = best.note, _lost(best, sum(run.key not in missing for run in own)), in_words(missing) if missing else ""
+    return replace(best, note="; ".join(filter(None, notes)), lost_runs=len(own))
+
+
+def _lost(best: Best, runs: int) -> str:
+    """Runs at the best beta that failed or have not ended."""
+    if not runs or best.beta is None:
+        return ""
+    return f"{runs} run{' has' if runs == 1 else 's have'} no result at {short_beta(best.beta)}"
 
 
 def judge(sweep: PairedSweep) -> Best:
@@ -310,9 +322,10 @@ def next_step(best: Best) -> str:
         one = min(better, key=lambda one: one.difference.value)
         lr = "..." if one.lr is None else f"{one.lr:g}"
         line = f"AdamW(model.parameters(), lr={lr}, betas=({one.betas[0]:g}, {one.betas[1]:g}))"
-        return f"{line} is significantly better than every tied beta of this sweep."
-    if best.not_measured:
-        return f"get results at beta {listed(best.not_measured)} (oneclock retry, or wait), before you rely on it."
+        return f"{line} is significantly better than the best tied beta of this sweep."
+    if best.not_measured or best.lost_runs:
+        lacking = sorted({*best.not_measured, *([best.beta] if best.lost_runs else [])})
+        return f"get results at beta {listed(lacking)} (oneclock retry, or wait), before you rely on it."
     if best.at_edge:
         edges = " ".join("--betas .." if axis == "beta" else "--learning-rates .." for axis in best.at_edge)
         return f"sweep beyond the edge with --extend {edges}, before you rely on it."

@@ -58,13 +58,16 @@ class FittedSweep:
         return min(cells.values(), key=lambda cell: (self.fit.losses[cell], cell[0]))
 
     def shares(self, beta: float | None) -> dict[float, float] | None:
-        """A beta as shares of its swept neighbours; None where none are near, or one may be better than it seems.
+        """A beta as shares of its swept neighbours; None where none are near, or a missing result may change them.
 
-        A beta may be better than it seems where a run is missing at a learning rate next to its best one.
+        That is so where a beta between the neighbours has no result, and where a neighbour lacks one at a learning rate
+        next to its best one.
         """
         shares = None if beta is None else between(beta, self.sweep.betas)
+        if shares is None:
+            return None
         unsure = set(without_result(self.fit)) - {self.reference[0]}
-        return None if shares is None or unsure & shares.keys() else shares
+        return None if any(min(shares) <= one <= max(shares) for one in unsure) else shares
 
     @cached_property
     def excess(self) -> dict[float, Difference]:
