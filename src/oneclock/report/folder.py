@@ -217,7 +217,7 @@ def _write_csv(path: Path, columns: Sequence[str], lines: Iterator[str]) -> None
 
 def _moved(path: Path, text: str) -> Path:
     """Write aside, then move: a browser that reloads sees a whole page."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
     aside.write_text(text, encoding="utf-8")
     os.replace(aside, path)
     return path

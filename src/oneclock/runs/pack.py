@@ -97,7 +97,7 @@ def write_folders(path: Path) -> Path:
         if not target.exists():
             for left in target.parent.glob(f".{glob.escape(target.name)}.*"):  # by one that was cut short
                 shutil.rmtree(left)
-            aside = target.with_name(f".{target.name}.{os.getpid()}")
+            aside = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
             aside.mkdir(parents=True)
             for name, data in line.files.items():
                 (aside / name).write_bytes(data)
@@ -170,6 +170,6 @@ def _is_empty(path: Path) -> bool:
 
 def _remove(runs: Path) -> None:
     """Move the folders aside, then remove them: killed between, no half of them is taken for the study's runs."""
-    aside = runs.with_name(f".{runs.name}.{os.getpid()}")
+    aside = runs.with_name(f".{runs.name}.{os.getpid()}-{os.urandom(4).hex()}")
     runs.rename(aside)
     shutil.rmtree(aside)
