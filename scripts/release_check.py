@@ -19,7 +19,17 @@ PLACEHOLDER = "OWNER"
 
 def published(root: Path) -> list[Path]:
     """The files whose addresses people see: on the index, in the repository and on the site."""
-    tops = [root / name for name in ("pyproject.toml", "README.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md")]
+    tops = [
+        root / name
+        for name in (
+            "pyproject.toml",
+            "README.md",
+            "CHANGELOG.md",
+            "CITATION.cff",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+        )
+    ]
     pages = sorted((root / "docs").rglob("*.md")) + sorted((root / "src").rglob("*.md"))
     return [path for path in [*tops, *pages] if path.exists()]
 
