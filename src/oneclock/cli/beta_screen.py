@@ -110,7 +110,7 @@ def _lr_lines(advice: Sequence[RateAdvice]) -> list[str]:
     lines = []
     for one in advice:
         span = f"{one.low:g}" if one.low == one.high else f"{one.low:g} to {one.high:g}"
-        change = "tune it" if one.sweeps < FEW else "keep it" if one.factor == 1 else f"try it x {one.factor:g}"
+        change = "tune it" if one.sweeps < FEW else "keep it" if one.factor == 1 else f"try it x {one.factor:.2g}"
         count = "1 sweep" if one.sweeps == 1 else f"{one.sweeps} sweeps"
         lines.append(f"from ({one.beta1:g}, {one.beta2:g}): {change} (best moved x {span}; {count})")
     return lines

@@ -104,7 +104,8 @@ def _apart(sweep: EvidenceSweep, steps: float) -> float:
 class RateAdvice:
     """By what factor the best learning rate changed from a default pair to the recommended beta, near a length.
 
-    `factor` is the median over `sweeps` sweeps, `low` and `high` the extremes. Rates were a factor of two apart.
+    `factor` is the median over `sweeps` sweeps (of an even number, the geometric mean of the two in the
+    middle), `low` and `high` the extremes. Learning rates were a factor of two apart.
     """
 
     beta1: float
@@ -118,8 +119,8 @@ class RateAdvice:
 def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> list[RateAdvice]:
     """One line per default pair, from tuned sweeps within a factor of three; empty where there are none.
 
-    >>> [(one.beta2, one.low, one.high) for one in lr_advice(64_000)]
-    [(0.999, 0.5, 1.0), (0.95, 1.0, 1.0)]
+    >>> [(one.beta1, one.beta2) for one in lr_advice(4_000)]
+    [(0.9, 0.999), (0.9, 0.95)]
     """
     advice = []
     for beta1, beta2 in PAIRS:
@@ -130,7 +131,8 @@ def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> 
             if (factor := _factor(sweep, beta1, beta2)) is not None
         ]
         if factors:
-            middle = sorted(factors)[len(factors) // 2]
+            factors.sort()
+            middle = math.sqrt(factors[(len(factors) - 1) // 2] * factors[len(factors) // 2])
             advice.append(RateAdvice(beta1, beta2, middle, min(factors), max(factors), len(factors)))
     return advice
 
