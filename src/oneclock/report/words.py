@@ -60,9 +60,10 @@ def _fitted(result: ExperimentResult) -> Iterator[str]:
 def _fitted_at(what: str, interval: Interval | None, inside: bool, top: float) -> str:
     sure = ""
     if interval is not None:
-        low = "no lower bound" if interval.lower <= 0 else f"{interval.lower:.3g}"
-        high = "no upper bound" if interval.upper >= top else f"{interval.upper:.3g}"
-        sure = f"{100 * interval.level:g} % CI {low} to {high}"
+        level, low, high = f"{100 * interval.level:g} % CI", interval.lower > 0, interval.upper < top
+        between = f" {interval.lower:.3g} to {interval.upper:.3g}" if low and high else " has no bounds"
+        one_sided = f" at least {interval.lower:.3g}" if low else f" at most {interval.upper:.3g}"
+        sure = level + (between if low == high else one_sided)
     notes = "; ".join(filter(None, (sure, "" if inside else "outside what was swept")))
     return f"{what} ({notes})" if notes else what
 

@@ -55,9 +55,11 @@
       part = [];
     };
     series.x.forEach((at, i) => {
-      if (series.low[i] === null) return flush();
-      part.push(i);
-      if (series.marker && series.marker !== "none") paint(add(parent, "line", { x1: x(at), x2: x(at), y1: y(series.low[i]), y2: y(series.high[i]), opacity: 0.6 }), "stroke", series.color);
+      const [low, high] = [series.low[i], series.high[i]];
+      if (low === null || high === null) flush(); // no bound on a side: a bar at most, from the other bound to the point
+      else part.push(i);
+      if (low === null && high === null) return;
+      if (series.marker && series.marker !== "none") paint(add(parent, "line", { x1: x(at), x2: x(at), y1: y(low ?? series.y[i]), y2: y(high ?? series.y[i]), opacity: 0.6 }), "stroke", series.color);
     });
     flush();
   }
