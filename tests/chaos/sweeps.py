@@ -26,10 +26,14 @@ def command(study: Path, *more: str, function: str = "train") -> list[str]:
 
 
 def table(study: Path) -> list[object]:
-    """The final table to the bit, and every curve, without times."""
+    """The final table to the bit, and every curve, without times and without the note that a run went on."""
     rows = Study.open(study).rows()
     curves = [path.read_bytes() for path in sorted(study.glob("runs/*/*/curve.jsonl"))]
-    shown = [(r.experiment, r.beta, r.seed, r.status, r.steps, r.best_loss, r.best_step, r.reason) for r in rows]
+    reasons = [None if (row.reason or "").endswith("it went on from there") else row.reason for row in rows]
+    shown = [
+        (row.experiment, row.beta, row.seed, row.status, row.steps, row.best_loss, row.best_step, reason)
+        for row, reason in zip(rows, reasons, strict=True)
+    ]
     return [*shown, *curves]
 
 

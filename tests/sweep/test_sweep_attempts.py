@@ -87,6 +87,69 @@ if steps[0] == 10:
     assert (row.best_loss, row.best_step, row.steps) == (1.0, 10, 40)
 
 
+LATER = """
+import os, pathlib, signal, sys
+folder, tried = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[0] + ".tried")
+first = not tried.exists()
+tried.touch()
+MARK
+for step in (10, 20) if first else STEPS:
+    print(f"step {step}: val_loss {0.001 if first else 1.5}", flush=True)
+if first:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mark", "steps"), [("", "(30, 60, 90)"), ("(folder / 'vocabulary').touch()", "(50, 75, 100)")]
+)
+def test_a_retry_from_zero_that_evaluates_later_counts_alone(tmp_path, mark, steps):
+    script = LATER.replace("MARK", mark).replace("STEPS", steps)
+    assert sweep(tmp_path, script, budget=100).returncode == 0
+    (row,) = rows(tmp_path)
+    assert (row.status, row.best_loss) == ("finished", 1.5)
+    assert "up to step 20, do not count" in row.reason
+
+
+@pytest.mark.parametrize(
+    ("first", "files", "best"), [(30, True, 0.001), (30, False, 1.5), (15, True, 1.5), (70, True, 1.5)]
+)
+def test_a_function_tried_again_goes_on_only_where_it_can_have(tmp_path, first, files, best):
+    tried = tmp_path / "tried"
+
+    def train(beta, seed, run):
+        if not tried.exists():
+            tried.touch()
+            if files:
+                (run.folder / "last.pt").touch()
+            for step in (10, 20):
+                run.log(step, val_loss=0.001)
+            os.kill(os.getpid(), signal.SIGKILL)
+        for step in range(first, 101, 10):
+            run.log(step, val_loss=1.5)
+
+    study = run_sweep(train, 100, tmp_path / "s", betas=[0.5], seeds=[1], where=Execution(jobs=1), quiet=True)
+    (row,) = study.rows()
+    assert (row.status, row.best_loss) == ("finished", best)
+    assert "of an earlier attempt, up to step" in row.reason
+
+
+def test_a_log_that_two_attempts_wrote_says_so(tmp_path):
+    script = """
+import os, pathlib, signal, sys
+log = pathlib.Path(sys.argv[2]) / "log.csv"
+first = not log.exists()
+with open(log, "a") as file:
+    file.write("step,val_loss\\n10,0.001\\n20,0.001\\n" if first else "30,1.5\\n60,1.5\\n90,1.5\\n")
+if first:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert sweep(tmp_path, script, budget=100).returncode == 0
+    (row,) = rows(tmp_path)
+    assert (row.status, row.best_loss) == ("finished", 0.001)
+    assert "earlier attempt" in row.reason
+
+
 @pytest.mark.parametrize(("last", "budget"), [(20, 100), (100, 20)])
 def test_a_command_that_trains_another_length_fails_and_says_so(tmp_path, last, budget):
     script = f"for step in range(10, {last + 1}, 10):\n    print(f'step {{step}}: val_loss 1.0')\n"

@@ -27,6 +27,7 @@ from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import SEEDS
 from oneclock.runs.record import RunRecord
 from oneclock.sweep import fingerprint
+from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.job import last_lines
 from oneclock.sweep.exec.processes import Died, Failed, outlasting, under_torchrun
 from oneclock.sweep.targets import (
@@ -150,10 +151,12 @@ class Command(OwnCode):
         record = RunFolder.start(path, self.with_spec(key), environment())
         files = record.path / "files"
         files.mkdir(exist_ok=True)
+        earlier = EarlierAttempts(record, files)
         values, started = self._placeholder_values(key, files), time.monotonic()
         log = Path(filled(self.log, values))
+        had_log = bool(earlier.points) and _newest(log) is not None
         with outlasting() as asked:
-            self._follow(record, log, values)
+            self._follow(record, log, values, earlier)
         if asked:  # whatever its exit code says: it was cut short
             raise KeyboardInterrupt("asked to end")
         seconds = time.monotonic() - started
@@ -164,16 +167,16 @@ class Command(OwnCode):
         except (ValueError, OSError) as error:
             way = "print or log a step and a val_loss, or name the log (log)"
             return record.finish("failed", seconds, reason=f"{NO_CURVE}: {error}; {way}")
-        _copy(record, read)
+        _copy(record, read, earlier)
         bad = [p.step for p in record.points() if p.val_loss is not None and not math.isfinite(p.val_loss)]
         if bad:
             return record.finish("diverged", seconds, reason=f"val_loss was not finite at step {bad[0]}")
         why = why_incomplete([point.step for point in record.points()], self.budget)
         if why is not None and not self.allow_early_stop:
             return record.finish("failed", seconds, reason=f"{INCOMPLETE}: {why}; {EARLY_STOP}")
-        return record.finish("finished", seconds, reason=self._doubts(read))
+        return record.finish("finished", seconds, reason=self._doubts(read, earlier, had_log))
 
-    def _follow(self, record: RunFolder, log: Path, values: Mapping[str, str]) -> None:
+    def _follow(self, record: RunFolder, log: Path, values: Mapping[str, str], earlier: EarlierAttempts) -> None:
         """Run the command to its end, with its curve so far in the record; `Failed` where it ends badly."""
         command = self.command if self.processes == 1 else under_torchrun(self.command, self.processes)
         line, variables = shell_line(command, values)
@@ -188,18 +191,18 @@ class Command(OwnCode):
                 process.wait(timeout=pause)
                 break
             looked = time.monotonic()
-            self._look(log, record)
+            self._look(log, record, earlier)
             pause = max(_LOOK, _PATIENCE * (time.monotonic() - looked))
         if process.returncode:
-            self._look(log, record)  # an attempt that goes on from its checkpoint needs what came before
+            self._look(log, record, earlier)  # an attempt that goes on from its checkpoint needs what came before
             _raise(process.returncode, last_lines(record.path))
 
-    def _look(self, log: Path, record: RunFolder) -> None:
+    def _look(self, log: Path, record: RunFolder, earlier: EarlierAttempts) -> None:
         """Copy the curve so far; its log may be half written, or not there yet."""
         with suppress(ValueError, OSError):
             read = self._read(log, record)
             if not read.is_training:  # a validation loss may yet come
-                _copy(record, read)
+                _copy(record, read, earlier)
 
     def _read(self, log: Path, record: RunFolder) -> Log:
         """The command's log, or what it printed; ValueError where neither holds one curve in steps."""
@@ -227,14 +230,16 @@ class Command(OwnCode):
             raise ValueError(f"{read.path} holds {len(read.curves)} curves, not one; name one of them (log)")
         return read
 
-    def _doubts(self, read: Log) -> str | None:
+    def _doubts(self, read: Log, earlier: EarlierAttempts, had_log: bool) -> str | None:
         """What a person should know of a curve that was taken all the same."""
         doubts, last = [], read.curves[0].steps[-1]
         if last > self.budget:
             doubts.append(f"its curve goes on to step {last:,}, beyond the budget of {self.budget:,}")
-        if read.is_training:
-            doubts.append(f"no validation loss was found: {read.metric!r} was taken")
-        return "; ".join(doubts) or None
+        if earlier.note:
+            doubts.append(earlier.note)
+        elif had_log and _points(read)[: len(earlier.points)] == earlier.points:
+            doubts.append("its log begins with evaluations of an earlier attempt, and they count")
+        return "; ".join([*doubts, *read.warnings]) or None
 
     def _placeholder_values(self, key: RunKey, files: Path) -> dict[str, str]:
         one, two = key.beta if isinstance(key.beta, tuple) else (key.beta, key.beta)
@@ -260,27 +265,33 @@ def _raise(code: int, output: Sequence[str]) -> None:
     raise Failed(f"the command ended with exit code {code}{said}")
 
 
+def _newest(log: Path) -> float | None:
+    """When a log (a file, or the files of a folder) was last written to; None where there is none."""
+    return max((file.stat().st_mtime for file in (log, *log.rglob("*")) if file.is_file()), default=None)
+
+
 def _is_older(log: Path, record: RunFolder) -> bool:
-    """Whether a log (a file, or the files of a folder) is what an earlier sweep or another program has left there."""
-    files = [log, *log.rglob("*")]
-    newest = max((file.stat().st_mtime for file in files if file.is_file()), default=math.inf)
-    return newest < (record.path / "run.json").stat().st_mtime - _CLOCK
+    """Whether a log is what an earlier sweep or another program has left there."""
+    newest = _newest(log)
+    return newest is not None and newest < (record.path / "run.json").stat().st_mtime - _CLOCK
 
 
-def _copy(record: RunFolder, read: Log) -> None:
-    """Copy the curve of a foreign log into the run's record.
-
-    An earlier attempt's evaluations stay only before the first step of this one: it goes on from a checkpoint there.
-    """
+def _points(read: Log) -> list[Point]:
     (curve,) = read.curves
-    points = [Point(whole_step(step), loss) for step, loss in zip(curve.steps, curve.losses, strict=True)]
+    return [Point(whole_step(step), loss) for step, loss in zip(curve.steps, curve.losses, strict=True)]
+
+
+def _copy(record: RunFolder, read: Log, earlier: EarlierAttempts) -> None:
+    """Copy the curve of a foreign log into the run's record, after what it goes on from."""
+    points = _points(read)
+    last = earlier.last_kept(points[0].step)
+    points = [*(point for point in earlier.points if point.step <= last), *points]
     recorded = record.points()
-    kept = [point for point in recorded if point.step < points[0].step]
-    if (same := recorded[len(kept) :]) == points[: len(same)]:
-        for point in points[len(same) :]:
+    if recorded == points[: len(recorded)]:
+        for point in points[len(recorded) :]:
             record.log(point.step, val_loss=point.val_loss)
     else:
-        record.replace([*kept, *points])
+        record.replace(points)
 
 
 PLACEHOLDERS = re.compile(r"\{(beta|beta1|beta2|lr|seed|budget|folder)\}")

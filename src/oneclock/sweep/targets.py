@@ -32,6 +32,7 @@ from oneclock.runs.lock import check_held
 from oneclock.runs.protocols import SEEDS
 from oneclock.runs.record import RunRecord
 from oneclock.sweep import fingerprint, source
+from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.processes import forked_children_end_here, is_first, run_processes, several
 
 INCOMPLETE = "it did not train its budget"
@@ -177,10 +178,10 @@ class RunHandle:
         self.folder = path / "files"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._record = record  # None in a run's other processes: the first one records
+        self._earlier = None if record is None else EarlierAttempts(record, self.folder)
         self._first = True
         self._process = os.getpid()
-        # An attempt that was killed after its last evaluation leaves nothing to log to the one that goes on.
-        self._logged = record is not None and any(point.val_loss is not None for point in record.points())
+        self._logged = False
         self._diverged: str | None = None
         self._stopped: str | None = None
 
@@ -201,9 +202,7 @@ class RunHandle:
             raise RuntimeError("run.log was called in a forked child: its losses would mix with those of its parent")
         if self._record is None:
             return
-        if self._first:  # an earlier attempt may have come further than the checkpoint this one goes on from
-            self._record.rewind(int(step) - 1)
-            self._first = False
+        self._begin(int(step))
         more = {name: float(value) for name, value in metrics.items()}
         self._record.log(int(step), numbers.get("val_loss"), numbers.get("train_loss"), more)
         self._logged |= "val_loss" in numbers
@@ -211,6 +210,18 @@ class RunHandle:
             if not math.isfinite(loss):
                 self._diverged = f"{name} was {loss} at step {step}"
                 raise Diverged(self._diverged)
+
+    def _begin(self, first: int | None) -> None:
+        """Keep of earlier attempts what this one goes on from, once: its first evaluation is at step `first`.
+
+        An attempt that was killed after its last evaluation leaves none to the one that goes on.
+        """
+        if not self._first or self._record is None or self._earlier is None:
+            return
+        self._first = False
+        kept = self._earlier.last_kept(first)
+        self._record.rewind(kept)
+        self._logged = any(point.val_loss is not None and point.step <= kept for point in self._earlier.points)
 
     def stop_early(self, reason: str = "early stopping") -> None:
         """Say that this run ends before its budget on purpose. Call it before the function returns."""
@@ -370,6 +381,7 @@ class Function(OwnCode):
         run, started = RunHandle(self.budget, path, record), time.monotonic()
         try:
             returned = self._call(key, run)
+            run._begin(None)
             if not run._logged and isinstance(returned, Real):
                 run.log(self.budget, val_loss=float(returned))
         except Diverged:
@@ -386,7 +398,9 @@ class Function(OwnCode):
         if why is not None and run._stopped is None and not self.allow_early_stop:
             way = "log optimizer steps; if it may end early, call run.stop_early(reason) or allow_early_stop"
             return "failed", seconds, None, f"{INCOMPLETE}: {why}; {way}"
-        return "finished", seconds, None, run._stopped and f"stopped early: {run._stopped}"
+        stopped = run._stopped and f"stopped early: {run._stopped}"
+        earlier = None if run._earlier is None else run._earlier.note
+        return "finished", seconds, None, "; ".join(filter(None, (stopped, earlier))) or None
 
     def _signature(self) -> inspect.Signature | None:
         """Its parameters, where they can be known without running its code."""

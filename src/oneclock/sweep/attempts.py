@@ -1,0 +1,60 @@
+"""What an attempt at a run takes over from the attempts that died before it.
+
+An attempt goes on from a checkpoint, or begins from zero; its evaluations alone do not say which. It counts as going on
+only where the run's folder held files for it and its first step is one that may have come next. Otherwise only its own
+evaluations count. Either is recorded as the run's reason, so that neither is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from oneclock.runs.folder import RunFolder
+
+
+class EarlierAttempts:
+    """The evaluations that earlier attempts at a run have left, as an attempt begins."""
+
+    def __init__(self, record: RunFolder, files: Path) -> None:
+        self.points = record.points()
+        self.left_files = any(files.iterdir())
+        self.note: str | None = None  # what a person should know of how they were treated
+
+    def last_kept(self, first: int | None) -> int:
+        """The last step of theirs that counts, for an attempt whose first evaluation is at step `first`, or -1.
+
+        Args:
+            first: None where the attempt made no evaluation: nothing was left to do after its checkpoint.
+        """
+        steps = [point.step for point in self.points]
+        before = [step for step in steps if first is None or step < first]
+        if not before:
+            return -1
+        count = "1 evaluation" if len(before) == 1 else f"{len(before):,} evaluations"
+        theirs = f"{count} of an earlier attempt, up to step {before[-1]:,},"
+        if not self.left_files:
+            why = "the run's folder held no file to go on from"
+        elif first is not None and not goes_on(steps, first):
+            why = f"this one did not go on from there, but began at step {first:,}"
+        else:
+            self.note = f"{theirs} {'counts' if len(before) == 1 else 'count'}: it went on from there"
+            return before[-1]
+        self.note = f"{theirs} {'does' if len(before) == 1 else 'do'} not count: {why}"
+        return -1
+
+
+def goes_on(steps: Sequence[int], first: int) -> bool:
+    """Whether an attempt that begins with step `first` can be one that goes on after evaluations at `steps`.
+
+    It repeats one of them, or makes the next one; a checkpoint saved just before an evaluation leaves that one out.
+
+    >>> goes_on([10, 20], 20), goes_on([10, 20], 30), goes_on([10, 20], 40), goes_on([4, 8, 16], 32)
+    (True, True, True, True)
+    >>> goes_on([10, 20], 15), goes_on([10, 20], 41)
+    (False, False)
+    """
+    earlier, before, last = [0, 0, *steps][-3:]
+    gap, gap_before = last - before, before - earlier
+    growth = max(gap / gap_before, 1) if gap_before > 0 else 1
+    return first in steps or 0 < first - last <= gap * growth * (1 + growth)
