@@ -19,7 +19,7 @@ OLDEST = "3.10"
 PACKAGE = f"{ROOT}[torch,compact,report,logs,test]"
 CORE = [
     *("tests/core", "tests/optim", "tests/stats", "tests/runs"),
-    *(f"src/oneclock/{part}" for part in ("rule.py", "horizon.py", "optim", "study", "analysis", "advice")),
+    *(f"src/oneclock/{part}" for part in ("rule.py", "horizon", "optim", "runs", "stats", "advise")),
 ]
 
 

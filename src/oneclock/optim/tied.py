@@ -21,7 +21,7 @@ from oneclock.optim.compact import RATIO, SCALE
 from oneclock.optim.layout import describe_mismatch, gather, is_walkable, same_layout
 from oneclock.rule import Rule
 
-FUSED_DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia")
+FUSED_DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu")
 """Devices for which every supported torch has a fused kernel."""
 _SETTING_BETA = threading.Lock()
 _TORCHS_STEP = torch.optim.Adam.step
