@@ -358,7 +358,6 @@ def test_copies_keep_the_tie_check(how):
     apply(optimizer, params, gradients(params, 2))
     twin = pickle.loads(pickle.dumps(optimizer)) if how == "pickle" else copy.deepcopy(optimizer)
     assert twin.beta == 0.9
-    assert len(twin._optimizer_step_pre_hooks) == 1
     assert twin._step_supports_amp_scaling
     twin.param_groups[0]["betas"] = (0.9, 0.999)
     with pytest.raises(RuntimeError, match="differ"):
@@ -441,3 +440,70 @@ def test_a_loaded_untied_beta_does_not_win():
     assert optimizer.beta == 0.95
     apply(optimizer, params, gradients(params, 3))
     assert optimizer.state[params[0]]["step"] == 6
+
+
+def _another(kind, p):
+    optimizer = kind([p], lr=0.1)
+    p.grad = torch.ones_like(p)
+    optimizer.step()
+    return optimizer.state_dict()
+
+
+@pytest.mark.parametrize("state", ["full", "compact"])
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adamax])
+def test_a_checkpoint_of_another_kind_of_optimizer_is_refused_and_nothing_is_loaded(kind, state):
+    """The optimizer was left without betas, and its next step failed."""
+    p = torch.nn.Parameter(torch.ones(3))
+    optimizer = BalancedAdamW([p], lr=0.1, beta=0.9, state=state)
+    with pytest.raises(ValueError, match="not a checkpoint of Adam|the checkpoint's state has no"):
+        optimizer.load_state_dict(_another(kind, p))
+    optimizer.step()
+    assert optimizer.beta == 0.9
+    assert optimizer.state[p]["step"].item() == 1
+
+
+@pytest.mark.parametrize("state", ["full", "compact"])
+@pytest.mark.parametrize(
+    "betas", [(1.0, 1.0), (1.5, 1.5), (-1.0, -1.0), (float("nan"),) * 2, (0.9,), None, ("0.9", "0.9")]
+)
+def test_invalid_betas_of_a_checkpoint_are_refused_and_nothing_is_loaded(betas, state):
+    """They were loaded: later steps divided by zero, or grew the averages."""
+    p = torch.nn.Parameter(torch.ones(3))
+    optimizer = BalancedAdamW([p], lr=0.1, beta=0.9, state=state)
+    p.grad = torch.ones_like(p)
+    optimizer.step()
+    checkpoint = copy.deepcopy(optimizer.state_dict())
+    checkpoint["param_groups"][0]["betas"] = betas
+    with pytest.raises(ValueError, match="beta"):
+        optimizer.load_state_dict(checkpoint)
+    optimizer.step()
+    assert optimizer.beta == 0.9
+    assert optimizer.state[p]["step"].item() == 2
+
+
+@pytest.mark.parametrize("state", ["full", "compact"])
+def test_a_checkpoint_whose_state_lacks_an_average_is_refused(state):
+    p = torch.nn.Parameter(torch.ones(3))
+    optimizer = BalancedAdamW([p], beta=0.9, state=state)
+    p.grad = torch.ones_like(p)
+    optimizer.step()
+    checkpoint = copy.deepcopy(optimizer.state_dict())
+    name = [*checkpoint["state"][0]][-1]
+    del checkpoint["state"][0][name]
+    with pytest.raises(ValueError, match=f"parameter 0: the checkpoint's state has no {name}"):
+        optimizer.load_state_dict(checkpoint)
+    optimizer.step()
+
+
+@pytest.mark.parametrize("state", ["full", "compact"])
+def test_a_sparse_gradient_after_dense_ones_is_refused_in_words(state):
+    p = torch.nn.Parameter(torch.ones(3, 2))
+    optimizer = BalancedAdamW([p], beta=0.9, state=state)
+    for grad in (torch.ones(3, 2), torch.ones(3, 2).to_sparse()):
+        p.grad = grad
+        if grad.is_sparse:
+            with pytest.raises(RuntimeError, match="sparse gradients"):
+                optimizer.step()
+        else:
+            optimizer.step()
+    assert optimizer.state[p]["step"].item() == 1

@@ -335,6 +335,8 @@ def test_what_else_is_refused():
         BalancedAdamW(parameters(), beta=0.9, stochastic_rounding=True)
     with pytest.raises(ValueError, match="got torch.float64"):
         BalancedAdamW(parameters(torch.float64), beta=0.9, state="compact")
+    with pytest.raises(ValueError, match="eps must be finite"):
+        BalancedAdamW(parameters(), beta=0.9, eps=float("inf"), state="compact")
     sparse = torch.nn.Parameter(torch.ones(3))
     sparse.grad = torch.ones(3).to_sparse()
     with pytest.raises(RuntimeError, match="sparse"):

@@ -186,6 +186,8 @@ def test_full_becomes_compact_with_each_groups_own_correction():
         {"horizon": -1},
         {"rule": "paper"},
         {"betas": (0.9, 0.95)},
+        {"betas": 0.5},
+        {"betas": None},
         {"betas": (0.5, 0.5), "beta": 0.5},
     ],
 )
@@ -212,3 +214,21 @@ def test_a_group_that_compact_state_refuses_leaves_nothing_behind(bad):
     assert len(optimizer.param_groups) == 1
     assert set(given) == keys
     apply(optimizer, params, steps=2)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_beta_written_into_a_group_is_not_silently_ignored(state):
+    params = parameters()
+    optimizer = BalancedAdamW(params, beta=0.9, state=state)
+    optimizer.param_groups[0]["beta"] = 0.5
+    with pytest.raises(RuntimeError, match=r"group\['beta'\].* not read"):
+        apply(optimizer, params)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_hook_that_unties_the_betas_is_seen_in_the_same_step(state):
+    params = parameters()
+    optimizer = BalancedAdamW(params, beta=0.9, state=state)
+    optimizer.register_step_pre_hook(lambda opt, *_: opt.param_groups[0].update(betas=(0.5, 0.9)))
+    with pytest.raises(RuntimeError, match="beta1 and beta2 differ"):
+        apply(optimizer, params, steps=1)

@@ -24,10 +24,10 @@ def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[s
     group = dict(group)
     given = {name: group.pop(name) for name in ("beta", *HORIZON_KEYS) if name in group}
     if "betas" in group:
-        first, second = group["betas"]
-        if given or first != second:
-            raise ValueError(f"a parameter group has one beta: give 'beta' or 'horizon', not betas={group['betas']}")
-        given = {"beta": first} if (first, second) != default else {}
+        betas = group["betas"]
+        if given or not isinstance(betas, tuple | list) or len(betas) != 2 or betas[0] != betas[1]:
+            raise ValueError(f"a parameter group has one beta: give 'beta' or 'horizon', not betas={betas}")
+        given = {"beta": betas[0]} if tuple(betas) != default else {}
     own = any(value is not None for value in given.values())
     if own:
         beta = resolve_beta(**given)
@@ -38,6 +38,11 @@ def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[s
 
 def check_tied(groups: list[dict[str, Any]]) -> None:
     """Raise RuntimeError unless both betas of each group are equal, and all groups without an own beta share one."""
+    if any("beta" in group for group in groups):
+        raise RuntimeError(
+            "group['beta'] was set after the group was made, and is not read. Remove it; set optimizer.beta for all "
+            "groups, or both numbers of group['betas'] for a group that has its own beta"
+        )
     pairs = [tuple(group["betas"]) for group in groups]
     if any(first != second for first, second in pairs):
         raise RuntimeError(

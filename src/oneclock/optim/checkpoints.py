@@ -9,6 +9,26 @@ from torch import Tensor
 
 from oneclock.optim.betas import shared_beta
 from oneclock.optim.compact import RATIO, SCALE, pack, unpack
+from oneclock.optim.layout import describe_mismatch
+from oneclock.rule import checked_beta
+
+
+def check_loaded(groups: list[dict[str, Any]], saved: dict[Tensor, dict[str, Any]]) -> None:
+    """Raise ValueError unless groups and state come from an optimizer of Adam's kind and fit the parameters."""
+    for group in groups:
+        if missing := {"betas", "lr", "eps", "weight_decay"} - set(group):
+            raise ValueError(f"not a checkpoint of Adam or AdamW: its groups have no {', '.join(sorted(missing))}")
+        if not isinstance(group["betas"], tuple | list) or len(group["betas"]) != 2:
+            raise ValueError(f"the checkpoint's betas must be two numbers, got {group['betas']}")
+        for beta in group["betas"]:
+            checked_beta(beta)
+    for number, p in enumerate(p for group in groups for p in group["params"]):
+        own = saved.get(p, {})
+        names = {"step", RATIO, SCALE} if RATIO in own else {"step", "exp_avg", "exp_avg_sq"}
+        if own and (missing := names - set(own)):
+            raise ValueError(f"parameter {number}: the checkpoint's state has no {', '.join(sorted(missing))}")
+        if why := describe_mismatch(p, own) or describe_mismatch(p, own, (RATIO, SCALE), dtypes=False):
+            raise ValueError(f"parameter {number}: {why}")
 
 
 def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> list[str]:
@@ -44,7 +64,7 @@ def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> l
 
 def pack_group(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> None:
     """Make the saved state of a group compact, with its own dtypes: torch's loading casts them to the parameter's."""
-    if group["amsgrad"]:
+    if group.get("amsgrad"):
         raise ValueError("the checkpoint was made with amsgrad=True, which compact state does not have")
     group.update(foreach=None, capturable=False)
     for p in (p for p in group["params"] if saved.get(p)):

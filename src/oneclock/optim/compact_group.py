@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import math
 import warnings
 from collections.abc import Mapping
 from types import ModuleType
@@ -49,6 +50,8 @@ def check_group(group: dict[str, Any]) -> None:
     for name in REFUSED:
         if group[name]:
             raise ValueError(f"compact state does not work with {name}=True: leave it out, or use state='full'")
+    if not math.isfinite(group["eps"]):
+        raise ValueError(f"eps must be finite, got {group['eps']}")
     for p in group["params"]:
         if p.dtype not in DTYPES:
             raise ValueError(f"compact state is for float32 and bfloat16 parameters, got {p.dtype}; use state='full'")

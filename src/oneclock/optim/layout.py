@@ -67,6 +67,8 @@ def same_layout(lists: Sequence[list[Tensor]]) -> bool:
 
 def aligned(p: Tensor, own: dict[str, Any], grad: Tensor) -> tuple[Tensor, Tensor]:
     """The local parts of `p` and `grad` in one layout. Averages in `own` with another layout are replaced."""
+    if grad.layout is not torch.strided:
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
     if getattr(p, "placements", None) != getattr(grad, "placements", None):
         grad = grad.redistribute(placements=p.placements)  # type: ignore[attr-defined]
     if why := describe_mismatch(p, {**own, "gradient": grad}, (*AVERAGES, "gradient")):
@@ -86,8 +88,10 @@ def describe_mismatch(
     >>> describe_mismatch(torch.ones(3), {"exp_avg": torch.ones(4)})
     'exp_avg has shape (4,), its parameter (3,): state of another parameter, or the parameter was replaced'
     """
-    why = "state of another parameter, or the parameter was replaced"
     for name in (name for name in names if name in tensors):
+        why = "state of another parameter, or the parameter was replaced"
+        if name == "gradient":
+            why = "both must be alike"
         whole, tensor, part = tensors[name], local_tensor(tensors[name]), local_tensor(p)
         if whole.shape != p.shape or tensor.shape != part.shape:
             return f"{name} has shape {tuple(tensor.shape)}, its parameter {tuple(part.shape)}: {why}"

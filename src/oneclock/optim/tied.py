@@ -16,9 +16,8 @@ from torch.optim.optimizer import ParamsT
 
 from oneclock.optim import compact_group
 from oneclock.optim.betas import beta_settings, check_tied, move_shared_beta, resolve_beta, shared_beta
-from oneclock.optim.checkpoints import merge_betas, pack_group, unpack_group
-from oneclock.optim.compact import RATIO, SCALE
-from oneclock.optim.layout import describe_mismatch, gather, is_walkable, same_layout
+from oneclock.optim.checkpoints import check_loaded, merge_betas, pack_group, unpack_group
+from oneclock.optim.layout import gather, is_walkable, same_layout
 from oneclock.rule import Rule
 
 FUSED_DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu")
@@ -56,7 +55,6 @@ class TiedAdam(torch.optim.Adam):
             raise ValueError(f"{type(self).__name__} has one beta: give beta= or horizon=, not betas=")
         beta = resolve_beta(beta, horizon, rule, refreshes)
         super().__init__(params, lr, (beta, beta), **options)
-        self._tie_check = self.register_step_pre_hook(_check_before_step)
 
     @property
     def beta(self) -> float:
@@ -65,7 +63,7 @@ class TiedAdam(torch.optim.Adam):
         Setting it changes all of these groups and leaves the others. It may be set from any thread. A step that runs
         in another thread at that moment may use the new beta for its last groups.
         """
-        _check_before_step(self)
+        _check_ties(self)
         return shared_beta(self.param_groups, self.defaults["betas"])
 
     @beta.setter
@@ -76,7 +74,7 @@ class TiedAdam(torch.optim.Adam):
     @property
     def group_betas(self) -> list[float]:
         """The beta of each parameter group."""
-        _check_before_step(self)
+        _check_ties(self)
         return [group["betas"][0] for group in self.param_groups]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -114,32 +112,26 @@ class TiedAdam(torch.optim.Adam):
         for message in merge_betas(before, self.param_groups):
             warnings.warn(message, stacklevel=2)
         self.defaults["betas"] = (shared_beta(self.param_groups, self.defaults["betas"]),) * 2
-        self._tell_grad_scaler()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_compact": self._compact, "_stochastic": self._stochastic}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         compact = state.get("_compact", getattr(self, "_compact", False))
-        saved, number = state["state"], 0
+        saved = state["state"]
+        check_loaded(state["param_groups"], saved)
         for group in state["param_groups"]:
-            for p in group["params"]:
-                own = saved.get(p, {})
-                if why := describe_mismatch(p, own) or describe_mismatch(p, own, (RATIO, SCALE), dtypes=False):
-                    raise ValueError(f"parameter {number}: {why}")
-                number += 1
             if compact:
                 pack_group(group, saved)
             elif unpack_group(group, saved):
                 _choose_kernel(group)
         super().__setstate__(state)
         self._checked = {}
-        if "_tie_check" not in self.__dict__:  # unpickled or copied: hooks are not part of the copy
-            self._tie_check = self.register_step_pre_hook(_check_before_step)
-            self._tell_grad_scaler()
+        self._tell_grad_scaler()
 
     def step(self, closure: Any = None) -> Any:
         """One optimization step, as in torch. `closure` evaluates the model again and returns the loss."""
+        _check_ties(self)  # here, after all hooks: a hook may change betas too
         return self._compact_step(closure) if self._compact else _TORCHS_STEP(self, closure)
 
     @torch.no_grad()
@@ -189,7 +181,7 @@ class TiedAdam(torch.optim.Adam):
         self._step_supports_amp_scaling = fused and not self._compact
 
 
-def _check_before_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
+def _check_ties(optimizer: torch.optim.Optimizer) -> None:
     try:
         check_tied(optimizer.param_groups)
     except RuntimeError:
