@@ -14,7 +14,7 @@ from oneclock.stats.bootstrap import resample
 from oneclock.stats.comparison import Ground
 
 from oneclock.rule import GRID, Refresh, nearest_beta
-from oneclock.runs.losses import Losses
+from oneclock.runs.sweeps import Losses
 from oneclock.stats.robustness import noise_study
 
 EXPERIMENTS, SEEDS = 1000, 3

@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from oneclock.runs.environment import commit_of
+from oneclock.runs.record import commit_of
 
 
 def test_git_is_asked_without_a_lock(tmp_path):

@@ -10,13 +10,11 @@ import pytest
 
 from oneclock.cli import main
 from oneclock.logs import read_log
-from oneclock.runs.files import Damaged, sealed
+from oneclock.runs.files import PACKED, Damaged, files_of_runs, sealed
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
-from oneclock.runs.lock import Claim, Held
+from oneclock.runs.lock import Claim, Held, join, leave
 from oneclock.runs.pack import pack, unpack
-from oneclock.runs.run_files import PACKED, files_of_runs
-from oneclock.runs.sharing import join, leave
 from oneclock.runs.store import open_study
 from oneclock.runs.table import read
 from oneclock.sweep import Execution, run_sweep

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneclock.runs.evaluations import _at_once, _one_by_one
 from oneclock.runs.files import SCHEMA, write_json
-from oneclock.runs.folder import RunFolder, runs_of
+from oneclock.runs.folder import RunFolder, _at_once, _one_by_one, runs_of
 from oneclock.runs.key import RunKey, differences, hash_of, safe_name
 from oneclock.runs.table import read
 

@@ -6,9 +6,8 @@ import numpy as np
 
 from oneclock.rule import GRID
 from oneclock.runs.key import RunKey
-from oneclock.runs.losses import Losses, relative_gaps
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import Sweep
+from oneclock.runs.sweeps import Losses, Sweep, relative_gaps
 from oneclock.stats.intervals import resample
 from oneclock.stats.protocol import ProtocolData
 

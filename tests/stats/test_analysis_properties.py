@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oneclock.horizon import Curve, effective_horizon
 from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
-from oneclock.runs.losses import error_bars, relative_gaps
+from oneclock.runs.sweeps import error_bars, relative_gaps
 from oneclock.stats import analyse, as_json, read
 from oneclock.stats.calibration import candidates_for, choose
 from oneclock.stats.protocol import nearest, select_beta

@@ -8,7 +8,7 @@ import pytest
 from simulated import protocol_of_truth
 
 from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
-from oneclock.runs.losses import losses_of
+from oneclock.runs.sweeps import losses_of
 from oneclock.stats import analyse, read
 from oneclock.stats.paper_tables import FIVE
 from oneclock.stats.robustness import noise_study

@@ -21,7 +21,7 @@ from oneclock.lab.training import checkpoint
 from oneclock.runs import lock as claims
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
-from oneclock.runs.sharing import join, leave, take_alone, workers
+from oneclock.runs.lock import join, leave, take_alone, workers
 from oneclock.runs.store import Study
 from oneclock.sweep import Command, Execution, Grid, Paper, Plan
 from oneclock.sweep.api import target_of
@@ -59,7 +59,7 @@ def calm(tmp_path_factory):
 
 def test_workers_that_come_and_go_together_leave_each_other_alone(tmp_path):
     line = (
-        "import sys; from pathlib import Path; from oneclock.runs.sharing import join, leave\n"
+        "import sys; from pathlib import Path; from oneclock.runs.lock import join, leave\n"
         "for _ in range(100):\n    claim = join(Path(sys.argv[1]))\n    assert not claim.lost\n    leave(claim)\n"
     )
     four = [subprocess.Popen([sys.executable, "-c", line, tmp_path], stderr=subprocess.PIPE) for _ in range(4)]

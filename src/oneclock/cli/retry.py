@@ -12,7 +12,7 @@ def command(
     study: Annotated[Path, typer.Argument(help="The study's folder.")],
 ) -> None:
     """Let the next `oneclock sweep` of this study try its failed runs again, each from its checkpoint."""
-    from oneclock.runs.sharing import take_alone
+    from oneclock.runs.lock import take_alone
     from oneclock.runs.store import Study
 
     opened = Study.open(study)

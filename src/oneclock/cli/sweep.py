@@ -175,7 +175,7 @@ def _values(
 
 
 def _write(plan: Plan) -> None:
-    from oneclock.runs.sharing import take_alone
+    from oneclock.runs.lock import take_alone
 
     with take_alone(plan.path):
         plan.write()

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from oneclock.runs.evaluations import Point
-from oneclock.runs.folder import RunFolder, runs_of
+from oneclock.runs.folder import Point, RunFolder, runs_of
 from oneclock.runs.record import RunRecord
 from oneclock.runs.store import Study
 

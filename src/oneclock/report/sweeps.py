@@ -29,8 +29,8 @@ from oneclock.report.selection import FEW, by_rank, drawn, not_drawn
 from oneclock.report.words import above
 from oneclock.runs.best import short_beta
 from oneclock.runs.key import safe_name
-from oneclock.runs.losses import error_bars
 from oneclock.runs.record import RunRecord
+from oneclock.runs.sweeps import error_bars
 from oneclock.runs.table import Sweep, Sweeps
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import BetaPoint, ExperimentResult

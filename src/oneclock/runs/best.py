@@ -5,7 +5,7 @@ within one standard error of the lowest loss, the best is where a parabola in lo
 is lowest: in `benchmarks/adaptive_vs_paper.py` this loses less than the plain minimum where seeds are noisy, and no
 more where they are not. A diverged run makes its beta worse than any finite loss. A run without a result (it failed, or
 still runs) tells nothing about its beta, and the verdict then claims less. The paper's oracle, the smallest mean of
-all, is in `oneclock.runs.losses`.
+all, is in `oneclock.runs.sweeps`.
 """
 
 from __future__ import annotations

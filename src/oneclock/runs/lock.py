@@ -5,6 +5,8 @@ is atomic on network disks too, and no lock of the operating system is relied on
 over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
 host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk. A process that slept
 for so long finds its claim gone when it wakes: `check_held` keeps it from writing.
+
+On a study works one sweep, which claims its folder, or workers, each with a claim below `workers/`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -282,3 +285,54 @@ def _number(path: Path | None) -> int:
 
 def _last(folder: Path) -> Path | None:
     return max(_all(folder), key=_number, default=None)
+
+
+WORKERS = "workers"
+
+_GLANCE = 2.0
+"""Seconds within which whoever may not have a study alone has let go of it."""
+
+
+def workers(study: Path) -> list[Owner]:
+    """The live workers of a study."""
+    return [owner for folder in _worker_folders(study) if (owner := holder(folder)) is not None]
+
+
+def take_alone(study: Path) -> Claim:
+    """Claim a study's folder, or raise `Held` where a sweep or workers are at work on it."""
+    claim = Claim.take(study).keep_alive()
+    if at_work := workers(study):
+        claim.release()
+        raise Held(f"{study} is being worked on by {len(at_work)} worker(s), one of them {at_work[0]}; wait for them")
+    return claim
+
+
+def join(study: Path) -> Claim:
+    """A worker's claim, beside those of the others, or `Held` where a sweep is at work; those of dead workers go."""
+    for folder in _worker_folders(study):
+        if is_left(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
+    if (owner := _sweep_at_work(study)) is not None:
+        leave(claim)
+        raise Held(f"{study} is being worked on by {owner}, a sweep; wait for it or stop it, then start workers")
+    return claim
+
+
+def leave(claim: Claim) -> None:
+    """Let go of a worker's claim, its folder included."""
+    claim.release()
+    with suppress(OSError):
+        claim.path.parent.rmdir()
+
+
+def _sweep_at_work(study: Path) -> Owner | None:
+    """Who holds the study; not one that lets go of it at once, for it has found workers there."""
+    until = time.monotonic() + _GLANCE
+    while (owner := holder(study)) is not None and time.monotonic() < until:
+        time.sleep(0.05)
+    return owner
+
+
+def _worker_folders(study: Path) -> list[Path]:
+    return sorted((Path(study) / WORKERS).glob("*"))

@@ -19,11 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from oneclock.guards import LARGEST_CURVE
-from oneclock.runs.files import sealed, write_aside
+from oneclock.runs.files import PACKED, Folder, folders, is_packed, is_record_file, lines, sealed, write_aside
 from oneclock.runs.folder import RunFolder
-from oneclock.runs.lock import check_held
-from oneclock.runs.run_files import PACKED, Folder, folders, is_packed, is_record_file, lines
-from oneclock.runs.sharing import take_alone
+from oneclock.runs.lock import check_held, take_alone
 
 _LEFT = ("claim-", ".")
 """What a run's folder may hold besides: files that dead processes left."""

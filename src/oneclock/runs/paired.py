@@ -22,9 +22,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from oneclock.runs.distributions import t_reach
 from oneclock.runs.key import Beta
-from oneclock.runs.noise import Cell, CellSums, noise_groups
+from oneclock.runs.noise import Cell, CellSums, noise_groups, t_reach
 
 LEVEL = 0.95
 DRAWS = 2000

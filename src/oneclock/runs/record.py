@@ -7,8 +7,13 @@ they were read.
 from __future__ import annotations
 
 import math
+import platform
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from oneclock.horizon import Curve
@@ -142,3 +147,54 @@ def has_diverged(val_losses: Sequence[float | None]) -> bool:
     """
     last = next((loss for loss in reversed(val_losses) if loss is not None), None)
     return last is not None and not math.isfinite(last)
+
+
+PACKAGES = ("oneclock", "torch", "accelerate", "numpy", "transformers", "tokenizers", "datasets", "torchvision")
+
+
+def environment(packages: tuple[str, ...] = PACKAGES, folder: Path | None = None) -> dict[str, Any]:
+    """Where a run is made: Python, system, versions of packages, and the commit of `folder` (the working one).
+
+    No paths and no host names: records are for sharing.
+
+    >>> sorted(environment())
+    ['commit', 'python', 'system', 'versions']
+    """
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": {name: version for name in packages if (version := _version(name)) is not None},
+        "commit": commit_of(folder),
+    }
+
+
+def commit_of(folder: Path | None = None) -> str | None:
+    """The commit of a folder, with `+` where files differ from it; None outside of git."""
+    head = _git(folder, "rev-parse", "HEAD")
+    return head and head + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _git(folder: Path | None, *arguments: str) -> str | None:
+    """What git says, asked so that it locks nothing: killed on its way, it would leave a lock in the repository."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    try:
+        done = subprocess.run(
+            [git, "--no-optional-locks", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

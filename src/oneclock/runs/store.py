@@ -10,22 +10,22 @@ STUDY/
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oneclock.plain_text import printable
 from oneclock.runs import best as choosing
-from oneclock.runs import notebook_view as shown
-from oneclock.runs.files import read_json, write_json
+from oneclock.runs.files import PACKED, Files, files_of_runs, is_packed, read_json, write_json
 from oneclock.runs.folder import RunFolder, damage
 from oneclock.runs.key import RunKey, hash_of, key_from_folder, safe_name
 from oneclock.runs.lock import holder
 from oneclock.runs.pack import write_folders
 from oneclock.runs.planned import missing_runs, waiting_runs
 from oneclock.runs.record import ROW, RunRecord, Status, with_learning_rate
-from oneclock.runs.run_files import PACKED, Files, files_of_runs, is_packed
 
 if TYPE_CHECKING:
     import pandas
@@ -187,7 +187,17 @@ class Study:
         return _under_way(key, path)
 
     def _repr_html_(self) -> str:
-        return shown.as_html(self)
+        """What a notebook shows: a row for each experiment; nothing of a record in it raw."""
+        rows = []
+        for name in self.experiments:
+            best = self.best(name)
+            beta = "none" if best.beta is None else f"{best.beta:g}"
+            beta += "" if best.lr is None else f", lr {best.lr:g}"
+            rows.append((name, str(len(self.runs(name))), beta, _how_sure(best)))
+        heads = ("experiment", "runs ended", "best beta", "how sure")
+        head = "".join(f"<th style='text-align:left'>{word}</th>" for word in heads)
+        body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
+        return f"<table><tr>{head}</tr>{body}</table>"
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
@@ -274,3 +284,12 @@ def _experiment(folder: str) -> str:
 def _of_folder(folder: str) -> RunKey:
     """What a folder's name alone tells of a run whose record cannot be read."""
     return key_from_folder(folder) or RunKey(folder, math.nan, 0, 0)
+
+
+def _how_sure(best: choosing.Best) -> str:
+    between = "" if best.interval is None else f"{best.interval.lower:g} to {best.interval.upper:g}; "
+    return between + best.note
+
+
+def _html_cell(text: str) -> str:
+    return f"<td style='text-align:left'>{html.escape(printable(text))}</td>"

@@ -3,7 +3,7 @@
     experiment  split  budget  t_es  beta  beta2  lr  seed  status
         and  step  val_loss  train_loss       one row per evaluation
         or   min_val_loss  min_train_loss     one row per run
-        or   seed_best_val_losses             one row per beta, `seed_cells` says how
+        or   seed_best_val_losses             one row per beta, see `columns.one_row_per_seed`
 
 `experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
 `budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
@@ -28,14 +28,12 @@ import numpy as np
 
 from oneclock.guards import lines, plain_file, plain_table, refuse_vast
 from oneclock.plain_text import cell_as_it_was, printable, without_places
-from oneclock.runs.columns import Rows
-from oneclock.runs.files import read_json
+from oneclock.runs.columns import LOSSES, Rows, one_row_per_seed
+from oneclock.runs.files import files_of_runs, read_json
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.planned import in_words, missing_runs, waiting_runs
 from oneclock.runs.record import ENDS, RunRecord, with_learning_rate
-from oneclock.runs.run_files import files_of_runs
-from oneclock.runs.seed_cells import LOSSES, one_row_per_seed
 from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps, missing_from
 
 if TYPE_CHECKING:

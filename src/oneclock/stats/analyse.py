@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.runs.best import at_best_lrs
-from oneclock.runs.losses import losses_of
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import Sweeps
+from oneclock.runs.sweeps import Sweeps, losses_of
 from oneclock.stats import calibration as calibrating
 from oneclock.stats import robustness as stress
 from oneclock.stats import verdict

@@ -15,10 +15,9 @@ from functools import cached_property
 
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 from oneclock.runs.best import Best, cell_runs, judge, with_missing, without_result
-from oneclock.runs.losses import TARGET, Losses, error_bars, losses_of, time_to_target
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
-from oneclock.runs.sweeps import Sweep
+from oneclock.runs.sweeps import TARGET, Losses, Sweep, error_bars, losses_of, time_to_target
 from oneclock.stats.results import BaselinePoint, BetaPoint, RuleCost, TimeToTarget
 
 

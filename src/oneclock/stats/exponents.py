@@ -18,7 +18,7 @@ import numpy as np
 
 from oneclock.rule import Power
 from oneclock.runs.best import cell_runs
-from oneclock.runs.distributions import f_quantile
+from oneclock.runs.noise import f_quantile
 from oneclock.runs.paired import LEVEL, Interval, PairedSweep
 from oneclock.runs.sweeps import Sweep
 from oneclock.stats.quadratic import FINE, Profile, Profiles

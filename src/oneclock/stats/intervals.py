@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oneclock.runs.losses import Losses
 from oneclock.runs.paired import LEVEL, SAME, Interval
+from oneclock.runs.sweeps import Losses
 from oneclock.stats.risk import central, take_selected
 
 DRAWS = 1000

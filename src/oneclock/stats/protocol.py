@@ -13,9 +13,8 @@ from typing import Literal
 import numpy as np
 
 from oneclock.rule import Fixed, Rule
-from oneclock.runs.losses import Losses, losses_of
 from oneclock.runs.paired import Interval
-from oneclock.runs.sweeps import Sweep
+from oneclock.runs.sweeps import Losses, Sweep, losses_of
 from oneclock.stats.experiments import beta_of
 from oneclock.stats.intervals import DRAWS, Resamples, basic_interval, joined, resample
 from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, take_selected, within

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from oneclock.runs.best import at_best_lrs, cell_runs
-from oneclock.runs.distributions import f_quantile
+from oneclock.runs.noise import f_quantile
 from oneclock.runs.paired import LEVEL, CellRun, PairedSweep
 from oneclock.runs.sweeps import Sweep
 

@@ -16,8 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from oneclock.rule import Rule
-from oneclock.runs.distributions import t_reach
-from oneclock.runs.noise import Cell
+from oneclock.runs.noise import Cell, t_reach
 from oneclock.runs.paired import LEVEL, Difference, Interval
 from oneclock.stats.experiments import FittedSweep, beta_of
 from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, within

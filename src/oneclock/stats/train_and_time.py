@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oneclock.runs.best import judge
-from oneclock.runs.losses import losses_of
 from oneclock.runs.paired import Interval, PairedSweep
-from oneclock.runs.sweeps import Sweep
+from oneclock.runs.sweeps import Sweep, losses_of
 from oneclock.stats.experiments import FittedSweep
 from oneclock.stats.intervals import resample
 from oneclock.stats.protocol import ProtocolData, index_of

@@ -14,11 +14,10 @@ from typing import NamedTuple
 from oneclock.horizon import Curve
 from oneclock.logs import Log, read_log
 from oneclock.runs import table
-from oneclock.runs.evaluations import Point
-from oneclock.runs.folder import RunFolder, runs_of
+from oneclock.runs.folder import Point, RunFolder, runs_of
 from oneclock.runs.key import RunKey, differences
+from oneclock.runs.lock import take_alone
 from oneclock.runs.record import RunRecord, Status, has_diverged
-from oneclock.runs.sharing import take_alone
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
 

@@ -13,11 +13,10 @@ from typing import Any, cast
 
 from oneclock.plain_text import printable
 from oneclock.runs.adaptive import Adaptive
-from oneclock.runs.evaluations import Point
 from oneclock.runs.files import sweep_asides
-from oneclock.runs.folder import RunFolder
+from oneclock.runs.folder import Point, RunFolder
+from oneclock.runs.lock import take_alone
 from oneclock.runs.protocols import Grid, Protocol, protocol_from
-from oneclock.runs.sharing import take_alone
 from oneclock.runs.store import Study
 from oneclock.sweep.adopt import adopt_all
 from oneclock.sweep.exec.execution import Execution

@@ -20,12 +20,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oneclock.runs.environment import environment
-from oneclock.runs.evaluations import Point, whole_step
-from oneclock.runs.folder import RunFolder
+from oneclock.runs.folder import Point, RunFolder, whole_step
 from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import SEEDS
-from oneclock.runs.record import RunRecord
+from oneclock.runs.record import RunRecord, environment
 from oneclock.sweep import fingerprint
 from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.job import last_lines

@@ -11,11 +11,11 @@ from typing import Any
 
 from oneclock.runs import protocols
 from oneclock.runs.adaptive import BEGAN, Adaptive
+from oneclock.runs.files import is_packed
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey, differences
 from oneclock.runs.protocols import BASELINES, OLD_NAMES, Losses, Protocol, Step
 from oneclock.runs.record import RunRecord
-from oneclock.runs.run_files import is_packed
 from oneclock.runs.store import Study
 from oneclock.sweep import fingerprint
 from oneclock.sweep.targets import Target, name_of, target_from_data

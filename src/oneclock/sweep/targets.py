@@ -25,12 +25,11 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from oneclock.runs.environment import environment
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey, plain_float, safe_name
 from oneclock.runs.lock import check_held
 from oneclock.runs.protocols import SEEDS
-from oneclock.runs.record import RunRecord
+from oneclock.runs.record import RunRecord, environment
 from oneclock.sweep import fingerprint, source
 from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.processes import forked_children_end_here, is_first, run_processes, several

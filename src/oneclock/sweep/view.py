@@ -17,9 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from oneclock.plain_text import printable
-from oneclock.runs.lock import holder
+from oneclock.runs.lock import holder, workers
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sharing import workers
 from oneclock.sweep.exec.slurm import in_queue
 
 if TYPE_CHECKING:

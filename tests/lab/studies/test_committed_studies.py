@@ -10,8 +10,8 @@ from oneclock.lab.studies.designs import STUDIES as DESIGNS
 from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
 from oneclock.report.series import series_figure
+from oneclock.runs import files as run_files
 from oneclock.runs import folder as run_folder
-from oneclock.runs import run_files as places
 from oneclock.stats import analyse, read
 from oneclock.sweep import Plan
 
@@ -46,7 +46,7 @@ def test_tables_follow_from_the_records(study, tmp_path):
 
 @pytest.mark.parametrize("study", COMMITTED, ids=lambda path: path.name)
 def test_runs_say_what_they_ran_on_and_nothing_private(study):
-    runs = list(places.lines(study))
+    runs = list(run_files.lines(study))
     assert runs
     for folder, files in runs:
         found = run_folder.RunFolder.read(study / folder, files).environment

@@ -25,8 +25,7 @@ from oneclock.lab.studies.ensemble import FLOOR, WARMUP, Arm, Ensemble, Member, 
 from oneclock.lab.studies.models import Llama
 from oneclock.lab.studies.tasks import TextTask, described
 from oneclock.lab.training.environment import trained_on
-from oneclock.runs.evaluations import Point
-from oneclock.runs.folder import RunFolder
+from oneclock.runs.folder import Point, RunFolder
 from oneclock.runs.key import RunKey, hash_of
 from oneclock.runs.record import has_diverged
 

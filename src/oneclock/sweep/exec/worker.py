@@ -18,12 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from oneclock.runs.files import is_packed
 from oneclock.runs.folder import RunFolder, damage
 from oneclock.runs.key import RunKey
-from oneclock.runs.lock import Held, holder
+from oneclock.runs.lock import Held, holder, join, leave
 from oneclock.runs.record import RunRecord
-from oneclock.runs.run_files import is_packed
-from oneclock.runs.sharing import join, leave
 from oneclock.sweep.exec.execution import Engine, Execution
 from oneclock.sweep.exec.job import claimed, ended
 from oneclock.sweep.exec.scheduler import SIGNALS, Driver, Stop, at_work, modules_of, processes_of
