@@ -16,7 +16,7 @@ from oneclock.report.folder import write_report
 from oneclock.report.surfaces import surface_figures
 from oneclock.stats import analyse, read
 from oneclock.stats.exponents import Surface
-from oneclock.stats.study_tables import best_pairs
+from oneclock.stats.tables import best_pairs
 
 BETAS = (0.68377, 0.82217, 0.9, 0.94377, 0.96838)
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -19,7 +19,7 @@ from oneclock.plain_text import cell_as_it_was
 from oneclock.report import tables, terminal
 from oneclock.report.folder import tables_of
 from oneclock.report.subject import Subject
-from oneclock.stats.paper_tables import Column, Table
+from oneclock.stats.tables import Column, Table
 
 HOSTILE = r"a_b & 50 % #1 {x} $y$ ^ ~ \input{x} <b>|`*é β 中 " + "\u2028\n end"
 _UNDONE = {

@@ -10,7 +10,7 @@ from oneclock.report import plot
 from oneclock.report.series import series_figure
 from oneclock.rule import RECOMMENDED, Refresh
 from oneclock.stats import analyse, as_json, read
-from oneclock.stats.study_tables import series
+from oneclock.stats.tables import series
 
 BUDGETS = (250, 1000, 4000, 16000)
 BETAS = tuple(1 - 10 ** (-k / 4) for k in range(1, 10))

@@ -10,9 +10,8 @@ from simulated import protocol_of_truth
 from oneclock.rule import GRID, Fixed, Power, Refresh, nearest_beta
 from oneclock.runs.sweeps import losses_of
 from oneclock.stats import analyse, read
-from oneclock.stats.paper_tables import FIVE
 from oneclock.stats.robustness import noise_study
-from oneclock.stats.study_tables import baselines, horizons, rules_side_by_side
+from oneclock.stats.tables import FIVE, baselines, horizons, rules_side_by_side
 
 
 def test_a_pair_with_one_seed_is_compared_by_that_seed():

@@ -7,9 +7,9 @@ import pytest
 
 from oneclock.report.brief import in_words
 from oneclock.stats import analyse, read
+from oneclock.stats.exponents import profiles_of
 from oneclock.stats.exponents import surface_of as surface
-from oneclock.stats.quadratic import profiles_of
-from oneclock.stats.study_tables import series as series_table
+from oneclock.stats.tables import series as series_table
 
 BETAS = (0.43766, 0.68377, 0.82217, 0.9, 0.94377, 0.96838, 0.98222)
 W = math.log10(2e-3)

@@ -16,8 +16,7 @@ from oneclock.runs.key import Beta
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import PairedSweep, between
 from oneclock.stats.experiments import fitted, rule_costs
-from oneclock.stats.exponents import exponent
-from oneclock.stats.quadratic import profiles_of
+from oneclock.stats.exponents import exponent, profiles_of
 from oneclock.stats.risk import figures
 from oneclock.stats.rules import outcome, random_effects, rule_row
 

@@ -6,7 +6,7 @@ from oneclock.lab.paper.published import losses_study
 from oneclock.rule import Fixed
 from oneclock.stats import analyse, as_json, read
 from oneclock.stats.rules import compare_all, outcome_of
-from oneclock.stats.study_tables import time_to_target, train_robustness
+from oneclock.stats.tables import time_to_target, train_robustness
 from oneclock.stats.train_and_time import _fitted_on_train
 
 # experiment -> beta -> (step, val_loss, train_loss) ..; budgets of 10,000, so that the refresh rule picks 0.9.

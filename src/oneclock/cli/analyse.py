@@ -80,7 +80,7 @@ def _show(analysis: Analysis, width: int) -> None:
     from rich.console import Console
 
     from oneclock.report.terminal import to_rich
-    from oneclock.stats.study_tables import EVERY
+    from oneclock.stats.tables import EVERY
 
     console = Console(highlight=False, width=width)
     for make in EVERY:

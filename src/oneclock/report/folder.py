@@ -34,8 +34,7 @@ from oneclock.rule import REFRESHES, Rule
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep
 from oneclock.stats import Analysis, Sweeps, as_json
-from oneclock.stats.paper_tables import Table
-from oneclock.stats.study_tables import EVERY
+from oneclock.stats.tables import EVERY, Table
 
 
 def tables_of(analysis: Analysis) -> list[Table]:

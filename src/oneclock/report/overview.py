@@ -12,8 +12,8 @@ from oneclock.report.sweeps import CAPTION, all_betas, sweep_chart
 from oneclock.runs.best import ci_words, short_beta
 from oneclock.runs.paired import Difference
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.paper_tables import Cell, Column, Table
 from oneclock.stats.results import ExperimentResult
+from oneclock.stats.tables import Cell, Column, Table
 
 SMALL_CUT = 2
 """As `CUT` of the sweep chart; smaller, because a small panel has to show the valley."""

@@ -24,7 +24,7 @@ from oneclock.report.palette import colours
 from oneclock.report.selection import not_drawn
 from oneclock.report.subject import Subject
 from oneclock.report.tables import cells, numeric_columns
-from oneclock.stats.paper_tables import Table
+from oneclock.stats.tables import Table
 
 DATA_FILES = (("runs.csv", "every run"), ("curves.csv", "every evaluation"), ("analysis.json", "the whole analysis"))
 

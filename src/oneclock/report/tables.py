@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from oneclock.plain_text import plain_cell
-from oneclock.stats.paper_tables import Table
+from oneclock.stats.tables import Table
 
 _LATEX = {
     "\\": r"\textbackslash{}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from oneclock.plain_text import printable
 from oneclock.report.tables import cells, headings, numeric_columns
-from oneclock.stats.paper_tables import Table
+from oneclock.stats.tables import Table
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -19,7 +19,7 @@ _FRAME = 3  # a rule and two blanks for every column; one more rule ends the row
 def to_rich(table: Table, width: int = 80) -> list[RichTable]:
     """The table in as many parts as the width makes it.
 
-    >>> from oneclock.stats.paper_tables import Column
+    >>> from oneclock.stats.tables import Column
     >>> table = Table("t", "Losses", (Column("Beta"), Column("Loss")), ((0.9, 1.5),))
     >>> [part.title.plain for part in to_rich(table)]
     ['Losses']

@@ -87,11 +87,11 @@ class Adaptive(Protocol):
         betas, seed = sorted(self.betas), self.seeds[0]
         first = {beta: losses[base.at(beta, seed)] for beta in betas if base.at(beta, seed) in losses}
         start = self.start(base.budget)
-        around: Sequence[float] = sorted(_neighbours(betas, start), key=lambda beta: (beta != start, beta))
+        around: Sequence[float] = sorted(_near(betas, start), key=lambda beta: (beta != start, beta))
         if all(beta in first for beta in around):  # only then is there a slope to follow, however the runs came in
             if not any(map(math.isfinite, first.values())):
                 return [], f"none of {len(first)} betas around the rule's choice ended with a finite loss"
-            around = _neighbours(betas, ranked(first)[0])
+            around = _near(betas, ranked(first)[0])
         return ([base.at(beta, seed) for beta in around], "") if any(beta not in first for beta in around) else None
 
     def _repeat(self, losses: Losses, base: RunKey) -> tuple[list[RunKey], str]:
@@ -232,12 +232,6 @@ def _pairs(losses: Losses, seed: int) -> dict[Pair, float]:
     """The losses of one seed by (beta, learning rate)."""
     own = [(key, loss) for key, loss in losses.items() if key.seed == seed]
     return {(c.beta, c.lr): loss for c, loss in own if isinstance(c.beta, float) and c.lr is not None}
-
-
-def _neighbours(betas: Sequence[float], beta: float) -> Sequence[float]:
-    """`beta` and the value on either side of it, where the grid has one."""
-    middle = betas.index(beta)
-    return betas[max(middle - 1, 0) : middle + 2]
 
 
 class Climb(NamedTuple):

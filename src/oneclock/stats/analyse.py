@@ -26,10 +26,9 @@ from oneclock.stats.experiments import (
     rule_costs,
     sweep_points,
 )
-from oneclock.stats.exponents import Series, series_name, series_of, surface_of
+from oneclock.stats.exponents import Profiles, Series, profiles_of, series_name, series_of, surface_of
 from oneclock.stats.intervals import DRAWS, noise_floors
 from oneclock.stats.protocol import ProtocolData, best_fixed, protocol_data, swept
-from oneclock.stats.quadratic import Profiles, profiles_of
 from oneclock.stats.results import ExperimentResult
 from oneclock.stats.risk import RuleRow
 from oneclock.stats.robustness import Robustness, Stability

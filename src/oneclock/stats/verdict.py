@@ -179,10 +179,6 @@ def _family(calibration: Calibration, risk: Risk) -> Iterator[str]:
     )
 
 
-def _where(split: str) -> str:
-    return "all experiments" if split == "all" else f"the {split} experiments"
-
-
 def _floor(calibration: Calibration, risk: Risk) -> Iterator[str]:
     floor = calibration.noise_floor
     if floor is None:

@@ -16,10 +16,10 @@ from oneclock.lab.paper.published import FIXED, losses_study, printed
 from oneclock.rule import REFRESHES, Refresh
 from oneclock.runs.sweeps import Sweeps
 from oneclock.stats.analyse import Analysis, analyse
-from oneclock.stats.paper_tables import FIVE, Table
 from oneclock.stats.protocol import protocol_data
 from oneclock.stats.robustness import NoiseRow, noise_study
 from oneclock.stats.sources import horizons_of
+from oneclock.stats.tables import FIVE, Table
 
 Kind = Literal["exact", "range", "given", "slip"]
 
