@@ -199,15 +199,7 @@ def _submit(
 
     check_seconds(idle=idle)
     jobs, array = where.jobs or 1, 1 if array is None else array
-    worker = slurm.worker_options(
-        jobs=jobs,
-        threads=where.threads,
-        gpus_per_run=where.gpus_per_run,
-        retries=where.retries,
-        timeout=where.timeout,
-        idle=idle,
-        grace=grace,
-    )
+    worker = _worker_options(where, idle=idle, grace=grace)
     cores = jobs * where.threads * processes_of(plan)
     options = tuple(shlex.split(sbatch or ""))
     seconds = slurm.WARNING if warning is None else warning
@@ -219,6 +211,14 @@ def _submit(
     )
     print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
     print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
+
+
+def _worker_options(where: Execution, **more: float | None) -> tuple[str, ...]:
+    """The options of `oneclock work` for a worker that runs as `where` says."""
+    from oneclock.sweep.exec.slurm import worker_options
+
+    given = {name: getattr(where, name) for name in ("threads", "gpus_per_run", "retries", "timeout")}
+    return worker_options(jobs=where.jobs or 1, **given, **more)
 
 
 def _write_manifest(
@@ -234,19 +234,13 @@ def _write_manifest(
     """Write the plan and a manifest of its workers; start them where the engine's client is installed."""
     from oneclock.sweep.exec import manifests
     from oneclock.sweep.exec.scheduler import processes_of
-    from oneclock.sweep.exec.slurm import worker_options
 
     if volume is None:
         raise ValueError(f"--cluster {engine} needs --volume NAME:/path: the shared volume that the study lies on")
-    options = worker_options(
-        jobs=where.jobs or 1,
-        threads=where.threads,
-        gpus_per_run=where.gpus_per_run,
-        retries=where.retries,
-        timeout=where.timeout,
-    )
     cores = (where.jobs or 1) * where.threads * processes_of(plan)
-    workers = manifests.Workers(engine, volume, image, count, cores, worker_memory, worker_gpus, options=options)
+    workers = manifests.Workers(
+        engine, volume, image, count, cores, worker_memory, worker_gpus, options=_worker_options(where)
+    )
     manifests.manifest(plan.path, workers)  # refuses a study outside the volume before anything is written
     for target in plan.targets:
         target.afresh()  # refuses what a worker could not load

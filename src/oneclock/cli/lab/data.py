@@ -36,35 +36,35 @@ def check(
     from oneclock.lab.experiments import EXPERIMENTS, find
 
     chosen = [find(name)] if name else list(EXPERIMENTS.values())
-    found = {experiment.name: survey(experiment, data_dir) for experiment in chosen}
+    parts_by_experiment = {experiment.name: survey(experiment, data_dir) for experiment in chosen}
     if as_json:
         import dataclasses
         import json
 
-        plain = {one: [dataclasses.asdict(part) for part in parts] for one, parts in found.items()}
+        plain = {one: [dataclasses.asdict(part) for part in parts] for one, parts in parts_by_experiment.items()}
         print(json.dumps(plain, indent=1))
     else:
-        for one, parts in found.items():
+        for one, parts in parts_by_experiment.items():
             print(one)
             for part in parts:
                 print(f"  {_in_words(part)}")
-    if not all(part.fits for parts in found.values() for part in parts):
+    if not all(part.fits for parts in parts_by_experiment.values() for part in parts):
         raise typer.Exit(1)
 
 
 def _in_words(part: Part) -> str:
     where = f"here, {part.place}" if part.place else f"not here; would come from {part.origin}"
-    counts = ", ".join(_count(split, found, expected, part.place) for split, found, expected in part.counts)
+    counts = ", ".join(_count(split, rows, expected, part.place) for split, rows, expected in part.counts)
     listed = f"; rows: {counts}" if counts else ""
     columns = f"; columns: {', '.join(part.columns)}" if part.columns else ""
     wrong = f"; WRONG: {part.problem}" if part.problem else ""
     return f"{part.what}: {where}{listed}{columns}{wrong}"
 
 
-def _count(split: str, found: int | None, expected: int | None, place: str | None) -> str:
+def _count(split: str, rows: int | None, expected: int | None, path: str | None) -> str:
     """`train 120 (1,801,350 expected)`; of what is not here, what is expected."""
     wanted = "" if expected is None else f"{expected:,} expected"
-    if place is None:
+    if path is None:
         return f"{split} {wanted or 'the others'}"
-    known = "not counted" if found is None else f"{found:,}"
-    return f"{split} {known}" + (f" ({wanted})" if wanted else "")
+    counted = "not counted" if rows is None else f"{rows:,}"
+    return f"{split} {counted}" + (f" ({wanted})" if wanted else "")

@@ -63,18 +63,18 @@ def _rehearse(experiment: Any, as_json: bool) -> None:
 
     from oneclock.lab.training.rehearse import STEPS, rehearse
 
-    found = rehearse(experiment)
+    rehearsal = rehearse(experiment)
     if as_json:
-        print(json.dumps(dataclasses.asdict(found), indent=2))
+        print(json.dumps(dataclasses.asdict(rehearsal), indent=2))
         return
-    losses = " and ".join(f"{loss:.4g}" for loss in found.losses)
+    losses = " and ".join(f"{loss:.4g}" for loss in rehearsal.losses)
     lines = (
-        ("model", f"{found.parameters / 1e6:.1f} M parameters, {found.precision} on {found.device}"),
+        ("model", f"{rehearsal.parameters / 1e6:.1f} M parameters, {rehearsal.precision} on {rehearsal.device}"),
         ("steps", f"{STEPS}, losses {losses} (the data are random)"),
-        ("memory", f"{found.peak_bytes / 1e9:.1f} GB at most"),
-        ("a step", f"{found.per_step:,} {found.unit} in {found.seconds:,.2f} s"),
-        ("the budget", f"{found.budget:,} steps, {found.per_step * found.budget:.3g} {found.unit}"),
-        ("at this pace", f"{found.hours:,.1f} hours for one run's updates, evaluations and data apart"),
+        ("memory", f"{rehearsal.peak_bytes / 1e9:.1f} GB at most"),
+        ("a step", f"{rehearsal.per_step:,} {rehearsal.unit} in {rehearsal.seconds:,.2f} s"),
+        ("the budget", f"{rehearsal.budget:,} steps, {rehearsal.per_step * rehearsal.budget:.3g} {rehearsal.unit}"),
+        ("at this pace", f"{rehearsal.hours:,.1f} hours for one run's updates, evaluations and data apart"),
     )
     for name, words in lines:
         print(f"{name:14}{words}")
@@ -101,11 +101,11 @@ def _in_full(published: Any, experiment: Any) -> Any:
 
     from oneclock.lab.experiments import origins, settings_of
 
-    before, after, known = settings_of(published), settings_of(experiment), origins(published.name)
+    before, after, notes = settings_of(published), settings_of(experiment), origins(published.name)
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in after.items():
         changed = name not in before or before[name] != value
-        note = f"[bold]was {escape(_text(before.get(name)))}[/bold]" if changed else known.get(name, "")
+        note = f"[bold]was {escape(_text(before.get(name)))}[/bold]" if changed else notes.get(name, "")
         table.add_row(name, escape(_text(value)), note)
     return table
 

@@ -80,10 +80,10 @@ def _estimate(study: Plan, jobs: int | None) -> str:
     ran = {row.experiment for row in study.rows() if row.status == "finished"}
     if any(target.name not in ran for target in study.targets):
         print("timing a few steps of each experiment that has not run yet ..", flush=True)
-    found = costs(study)
+    expected = costs(study)
     lines = [
         f"{cost.name:<22}{cost.ended:>4} runs have ended,{cost.runs:>4} to go, of about {span(cost.seconds)}"
-        for cost in found
+        for cost in expected
     ]
-    total = f"at most {sum(cost.runs for cost in found)} runs to go, about {span(3600 * hours(found, jobs))}"
+    total = f"at most {sum(cost.runs for cost in expected)} runs to go, about {span(3600 * hours(expected, jobs))}"
     return "\n".join([*lines, f"{total}; stop it whenever you like, the same command goes on"])

@@ -75,7 +75,7 @@ def command(
             f"the warm-up of {warmup:,} steps outlasts the {experiment.budget:,} of this run: it never reaches its rate"
         )
         print(f"note: {note}; --set schedule.warmup_steps=N shortens it", file=sys.stderr)
-    known = (path / "result.json").exists()
+    had_ended = (path / "result.json").exists()
     try:
         with training.stop_on_signal() as stop, _drawn(f"{name}, beta {_shown(chosen)}, seed {seed}") as progress:
             result = training.train(
@@ -96,7 +96,7 @@ def command(
         print(f"oneclock: {where}; the same command goes on with it", file=sys.stderr)
         raise typer.Exit(130) from None
     if training.is_main_process():
-        print(_in_words(result, experiment, known), path, sep="\n")
+        print(_in_words(result, experiment, had_ended), path, sep="\n")
 
 
 def _beta(text: str) -> float | tuple[float, float]:
@@ -113,8 +113,8 @@ def _shown(beta: float | tuple[float, float]) -> str:
     return " and ".join(f"{value:g}" for value in beta) if isinstance(beta, tuple) else f"{beta:g}"
 
 
-def _in_words(result: RunRecord, experiment: Experiment, known: bool) -> str:
-    before = "already " if known else ""
+def _in_words(result: RunRecord, experiment: Experiment, had_ended: bool) -> str:
+    before = "already " if had_ended else ""
     best = "no finite validation loss"
     if result.best_loss is not None:
         best = f"best validation loss {result.best_loss:.6g} at step {result.best_step:,}"
@@ -162,6 +162,6 @@ def _lines(title: str) -> Tell:
 
 
 def _note(train_loss: float, val_loss: float | None, speed: float | None) -> str:
-    known = {"train": train_loss, "val": val_loss}
-    losses = [f"{name} {loss:.4g}" for name, loss in known.items() if loss is not None]
+    measured = {"train": train_loss, "val": val_loss}
+    losses = [f"{name} {loss:.4g}" for name, loss in measured.items() if loss is not None]
     return "  ".join([*losses, *([f"{speed:.3g} steps/s"] if speed else [])])
