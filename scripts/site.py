@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from pathlib import Path
 
 import command_page
@@ -75,7 +74,6 @@ def calculator_rules() -> str:
         "measured": MEASURED,
         "ranges": [row[1:3] for row in packaged_ranges()],
         "readsLogs": page_python.ARCHIVE.exists(),
-        "grid": [{"beta": beta, **reach(beta)} for beta in sorted(rule.GRID)],
     }
     return f"const ONECLOCK = {json.dumps(data, indent=2)};\n"
 
@@ -88,9 +86,3 @@ def rule_values(chosen: rule.Rule) -> dict[str, str | float]:
             f"the calculator cannot compute a {kind} rule; add it to docs/calculator/calculator.js and here"
         )
     return {"kind": kind, **dataclasses.asdict(chosen)}  # type: ignore[call-overload] # each kind is a dataclass
-
-
-def reach(beta: float) -> dict[str, int | None]:
-    """The horizons for which the paper's rule projects to a value of the grid, None where there is no end."""
-    low, high = rule.stability_interval(beta)
-    return {"from": round(low) if low else None, "to": None if math.isinf(high) else round(high)}

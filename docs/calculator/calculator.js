@@ -3,7 +3,7 @@
 "use strict";
 
 const oneclock = (() => {
-  const { recommended, paper, measured, ranges, grid } = ONECLOCK;
+  const { recommended, paper, measured, ranges } = ONECLOCK;
 
   const rates = {
     Refresh: (rule, steps) => rule.refreshes / steps,
@@ -47,17 +47,12 @@ const oneclock = (() => {
     return Math.ceil(epochs * Math.ceil(batches / accumulate));
   }
 
-  /** The paper's grid value nearest to beta, with the horizons over which it stays so; a tie goes to the smaller. */
-  function onGrid(beta) {
-    return grid.reduce((best, one) => (Math.abs(one.beta - beta) < Math.abs(best.beta - beta) ? one : best));
-  }
-
   /** beta with four digits of 1 - beta, so that no long memory is written as 1. */
   function written(beta) {
     return String(Number(beta.toFixed(Math.min(Math.ceil(-Math.log10(1 - beta)) + 4, 15))));
   }
 
-  return { betaFor, rangeFor, typed, stepsFromTokens, stepsFromEpochs, onGrid, written, recommended, paper, measured };
+  return { betaFor, rangeFor, typed, stepsFromTokens, stepsFromEpochs, written, recommended, paper, measured };
 })();
 
 (() => {
@@ -146,21 +141,17 @@ const oneclock = (() => {
     if (beta === null) throw new Error("so long that beta rounds to 1; give a shorter time");
     const around = oneclock.rangeFor(steps).map((one) => (one >= 1 ? "1" : short(one)));
     const papers = betaFor(steps, paper);
-    const near = papers === null ? null : oneclock.onGrid(papers);
-    const reach = near && `${count(near.from ?? paper.refreshes)} ${near.to ? `to ${count(near.to)}` : "and more"}`;
     return {
       beta: written(beta),
       horizon: count(steps),
       memory: `${count(1 / (1 - beta))} steps`,
-      refreshes: count((1 - beta) * steps),
       range: around.join(" to "),
       paper: papers === null ? `none up to ${count(paper.refreshes)} steps` : written(papers),
-      grid: near === null ? "none" : `${near.beta}, for ${reach} steps`,
       trust: trust(steps),
     };
   }
 
-  const [HIGH, LEFT, TOP, RIGHT, BOTTOM] = [300, 48, 24, 48, 24];
+  const [HIGH, LEFT, TOP, RIGHT, BOTTOM] = [320, 48, 24, 48, 44];
   const wide = () => Math.max(find("curve").clientWidth, 280); // one unit is one pixel: text keeps its size on a phone
   const across = (steps) => LEFT + ((Math.log10(steps) - 2) / 5) * (wide() - LEFT - RIGHT);
   const up = (memory) => HIGH - BOTTOM - (Math.log10(memory) / 4) * (HIGH - TOP - BOTTOM);
@@ -204,6 +195,7 @@ const oneclock = (() => {
       here +
       label(0, TOP - 12, "start", "memory, steps") +
       label(wide(), TOP - 12, "end", "beta") +
+      label((LEFT + end) / 2, HIGH - 4, "middle", "optimizer steps") +
       "</svg>"
     );
   }

@@ -103,15 +103,6 @@ def test_numbers_are_typed_as_the_command_takes_them(calculator):
     assert [None if answer != answer else answer for answer in answers] == [python_count(text) for text in texts]
 
 
-def test_its_grid_is_the_paper_s(calculator):
-    betas = [rule.Refresh()(steps) for steps in range(1001, 200_000, 97)]
-    answers = calculator.page.evaluate("betas => betas.map((beta) => oneclock.onGrid(beta))", betas)
-    assert [answer["beta"] for answer in answers] == [oneclock.nearest_beta(beta) for beta in betas]
-    assert (answers[-1]["from"], answers[-1]["to"]) == tuple(
-        round(bound) for bound in rule.stability_interval(answers[-1]["beta"])
-    )
-
-
 def test_what_one_types_is_answered(calculator):
     assert (calculator.text("#beta"), calculator.text("#memory")) == ("0.952837", "21.2 steps")
     calculator.page.fill("#steps", "2e5")

@@ -265,9 +265,13 @@ def _horizon_lines(result: ExperimentResult) -> Iterator[Line]:
     if horizons.given is not None:
         yield Line(horizons.given, "x", palette.INK, f"useful steps T_ES, as given: {horizons.given:,g}", "solid")
     if horizons.raw_stop is not None and horizons.stop is not None:
-        yield Line(horizons.raw_stop, "x", palette.INK, f"useful steps T_ES, by early stop: {horizons.raw_stop:,.0f}", "dashed")
+        yield Line(
+            horizons.raw_stop, "x", palette.INK, f"useful steps T_ES, by early stop: {horizons.raw_stop:,.0f}", "dashed"
+        )
     if horizons.raw_best is not None and horizons.best is not None:
-        yield Line(horizons.raw_best, "x", palette.INK, f"useful steps T_ES, by best step: {horizons.raw_best:,.0f}", "dotted")
+        yield Line(
+            horizons.raw_best, "x", palette.INK, f"useful steps T_ES, by best step: {horizons.raw_best:,.0f}", "dotted"
+        )
 
 
 def _loss_axis(series: Iterable[Trace], last: float) -> Axis:

@@ -120,7 +120,7 @@ def missing_everywhere(experiments: Sequence[ExperimentResult]) -> Iterator[str]
     if not any(experiment.noise_floor for experiment in experiments):
         yield "No experiment has two seeds at a beta: no figure has an interval over seeds."
     if len(experiments) == 1:
-        yield "One experiment: nothing can be held out, and no figure has an interval over experiments."
+        yield "One experiment: there is no CI over experiments."
     elif all(experiment.split == "development" for experiment in experiments):
         yield "No experiment is held out: the calibration is not checked on anything it has not seen."
     planned = [experiment.name for experiment in experiments if experiment.horizons.source == "budget"]

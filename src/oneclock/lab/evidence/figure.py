@@ -15,11 +15,11 @@ from oneclock.evidence.model import MARGIN, deciding
 from oneclock.evidence.table import EvidenceSweep, chose
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 
-WIDTH, LEFT, RIGHT, TOP, FLOOR = 860, 68, 68, 44, 430
+WIDTH, LEFT, RIGHT, TOP, FLOOR = 720, 66, 66, 44, 380
 """`FLOOR` is where the lower axis lies. The legend is below it, as many rows as the sources need."""
 
-FONT, ROW, ACROSS = 16, 26, 5
-"""Size of the text, height of a row of the legend, entries in a row: readable at half the width."""
+FONT, ROW, ACROSS = 17, 26, 5
+"""Size of the text, height of a row of the legend, entries in a row: readable on a phone, at half the width."""
 
 STEPS, MEMORY = (2.0, 6.6), (0.0, 3.3)
 """Powers of ten that the axes show."""
@@ -40,6 +40,19 @@ COLOURS = {
     "marek-gpt2": "#7B2D8E",
     "marin": "#E69F00",
 }
+DARK = {
+    "#ffffff": "#14161a",
+    "#000000": "#f3f4f6",
+    "#374151": "#d1d5db",
+    "#4B5563": "#9ca3af",
+    "#6B7280": "#9ca3af",
+    "#E5E7EB": "#2f343d",
+    "#F3F4F6": "#23272e",
+    "#1B3A8C": "#7aa2ff",
+    "#7B2D8E": "#cf8ae0",
+}
+"""What a reader with a dark screen sees instead of these colours."""
+
 OWN = "#000000"
 """The colour of a person's own sweeps."""
 
@@ -83,9 +96,16 @@ def drawn(found: Sequence[EvidenceSweep]) -> str:
     title = "Best memory over training length: every known sweep, the recommended rule and the paper's rule"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
-        f'font-size="{FONT}" role="img"><title>{title}</title>'
+        f'font-size="{FONT}" role="img"><title>{title}</title>{_dark_style()}'
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
+
+
+def _dark_style() -> str:
+    rules = "".join(
+        f'[{kind}="{light}"]{{{kind}:{dark}}}' for light, dark in DARK.items() for kind in ("fill", "stroke")
+    )
+    return f"<style>@media (prefers-color-scheme: dark){{{rules}}}</style>"
 
 
 def _x(steps: float) -> float:
@@ -130,7 +150,7 @@ def _rule(rule: Rule, colour: str, dashes: str) -> Iterator[str]:
 
 
 def _labels() -> Iterator[str]:
-    yield _text(_x(300), _y(12), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
+    yield _text(_x(300), _y(27), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
     yield _text(_x(10**5.45), _y(800), "the paper's rule, steps / 1,000", "end", "#4B5563")
 
 
