@@ -33,7 +33,7 @@ def gains():
     """The rows of the table of gains: (steps, source, law, default betas, (0.9, 0.95))."""
     table = README.partition("| steps | law |")[2].partition("\n\n")[0]
     for line in table.splitlines()[2:]:
-        steps, *numbers, models, _ = (cell.strip() for cell in line.strip("|").split("|"))
+        steps, *numbers, models = (cell.strip() for cell in line.strip("|").split("|"))
         yield int(steps.replace(",", "")), re.search(r"\(([a-z0-9-]+)\)", models)[1], numbers
 
 

@@ -7,12 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure as Drawing
 from report_studies import SCRIPT, write_run
 
 from oneclock.lab.paper.published import losses_study
 from oneclock.lab.paper.subject import published
 from oneclock.report import plot, sweeps
-from oneclock.report.chart import Figure, memory_position
+from oneclock.report.chart import Chart, Figure, memory_position, number_axis, trace
 from oneclock.report.folder import figures_of
 from oneclock.report.palette import colours
 from oneclock.report.subject import Subject, subject_of
@@ -144,3 +146,24 @@ def test_the_papers_figures_have_every_beta_with_its_label_and_a_line_at_the_sma
         assert sum(low is not None for low in curve.low) == (0 if result.name.startswith("10 ") else 5)
     drawn = plot._drawn(development).axes[0]
     assert [text.get_text() for text in drawn.get_xticklabels()] == labels
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [((1.0, 1.2), (2.0, None)), ((None, 1.2), (2.0, 2.4)), ((None, None), (None, None))]
+)
+def test_a_bar_without_a_bound_ends_at_its_point(low: tuple[float | None, ...], high: tuple[float | None, ...]) -> None:
+    points = [(1.0, 1.5, "one"), (2.0, 1.8, "two")]
+    chart = Chart(
+        "",
+        number_axis("x", 0, 3),
+        number_axis("y", 0, 3),
+        (trace("a", points, "c0", marker="circle", low=low, high=high),),
+    )
+    axis = Drawing().subplots()
+    plot._draw_marks(chart, axis)
+    (bars,) = (one for one in axis.collections if isinstance(one, LineCollection))
+    expected = [
+        (point[1] if one is None else one, point[1] if two is None else two)
+        for point, one, two in zip(points, low, high, strict=True)
+    ]
+    assert [tuple(segment[:, 1]) for segment in bars.get_segments()] == expected

@@ -105,3 +105,18 @@ def test_all_panels_of_a_study_are_on_the_first_screen_and_its_table_fits(
         assert len(boxes) == panels
         assert width < 1400 or max(box["y"] + box["height"] for box in boxes) <= height
         assert opened.page.locator(".overview .scroll").evaluate("table => table.scrollWidth <= table.clientWidth")
+
+
+def test_a_ci_without_a_bound_has_no_band_and_a_bar_on_one_side(
+    open_page: Callable[..., Opened], tmp_path: Path
+) -> None:
+    subject = subject_of(Path(__file__).parents[2] / "studies" / "series")
+    points = [point for task in subject.analysis.series for point in task.points if point.beta_interval is not None]
+    bounds = [sum(0 < end < 1 for end in (p.beta_interval.lower, p.beta_interval.upper)) for p in points]
+    opened = open_page(folder.write(subject, tmp_path, "oneclock report", formats=()))
+    opened.page.wait_for_selector(".overview svg[role=img]")
+    assert opened.page.locator(".overview svg[role=img] g line").count() == sum(count > 0 for count in bounds)
+    bands = opened.page.locator(".overview svg[role=img] polygon").evaluate_all(
+        "bands => bands.map((band) => band.points.length / 2)"
+    )
+    assert (sum(bands), bounds.count(1)) == (bounds.count(2), 3)
