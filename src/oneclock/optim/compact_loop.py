@@ -27,12 +27,15 @@ from oneclock.optim.dither import ELEMENT, MIX, step_keys
 ELEMENTS_PER_THREAD = 1 << 16
 """An extra thread is used only if it gets at least this many elements."""
 CHUNKS_PER_THREAD = 8
+ALIGNED = 64
+"""Chunks start at multiples of this: whole cache lines of every tensor, also of the int8 ratios."""
 _LIKE = {torch.float32: np.empty(0, np.float32), torch.bfloat16: np.empty(0, np.uint16)}
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")  # a check for division by zero would stop vector code
 _HALF, _LARGEST, _ONE, _ZERO = np.uint32(16), np.float32(LARGEST), np.float32(1), np.float32(0)
 _ELEMENT, _MIX = np.uint32(ELEMENT), np.uint32(MIX)
 _LOW, _SIGN, _QUIET_NAN = np.uint32(0xFFFF), np.uint32(0x7FFF), np.uint32(0x7FC0)
+_NAN_BITS = np.uint32(0x7FC00000)
 _TO_FIXED_POINT, _FRACTION = np.float32(LEVELS << FRACTION_BITS), np.int32(FRACTION_BITS)
 _TO_FRACTION = np.uint32(32 - FRACTION_BITS)
 
@@ -62,6 +65,7 @@ def run(rows: list[int], beta: float, settings: Update, dtypes: Any, device: tor
         return
     count = min(CHUNKS_PER_THREAD * threads, int(ends[-1]) // ELEMENTS_PER_THREAD)
     cuts = np.linspace(0, ends[-1], count + 1).astype(np.int64)
+    cuts[1:-1] -= cuts[1:-1] % ALIGNED  # vectors that straddle cache lines cost time
     chunks = iter([(*fixed, *cut, *reals, *flags) for cut in pairwise(cuts)])
     others = [_pool(os.getpid(), threads - 1).submit(_walk_all, chunks) for _ in range(threads - 1)]
     _walk_all(chunks)
@@ -143,8 +147,8 @@ def _update_run(
         fixed_point = np.int32((r if r == r else _ZERO) * _TO_FIXED_POINT)
         level = np.int32(fixed_point + np.int32(np.uint32(bits >> _TO_FRACTION)))
         ratio[i] = np.int8(np.int32(level >> _FRACTION))
-        rounded = np.uint32(np.uint32(np.float32(s).view(np.uint32) + np.uint32(bits & _LOW)) >> _HALF)
-        scale[i] = np.uint16(rounded if s == s else _QUIET_NAN)
+        s_bits = min(np.float32(s).view(np.uint32), _NAN_BITS)  # a root is at least 0, or a quiet NaN
+        scale[i] = np.uint16(np.uint32(np.uint32(s_bits + np.uint32(bits & _LOW)) >> _HALF))
         p[i] = _narrow(p[i], x, p_place, stochastic)
         place = np.uint32(place + _ELEMENT)
         p_place = np.uint32(p_place + _ELEMENT)
