@@ -479,3 +479,18 @@ def test_a_state_before_its_first_step_survives_both_ways():
     small = compact.pack(p, zeros, (0.9, 0.9), 1e-8)
     assert not small["ratio"].any()
     assert not compact.unpack(p, small, (0.9, 0.9), 1e-8)["exp_avg"].any()
+
+
+def test_torchs_old_checkpoints_with_a_number_as_step_become_compact():
+    p = torch.nn.Parameter(torch.ones(4))
+    begun = torch.optim.AdamW([p], betas=(0.9, 0.9))
+    p.grad = torch.ones(4)
+    begun.step()
+    checkpoint = copy.deepcopy(begun.state_dict())
+    checkpoint["state"][0]["step"] = 1
+    checkpoint["param_groups"][0]["differentiable"] = True  # compact state has no such step
+    optimizer = BalancedAdamW([p], beta=0.9, state="compact")
+    optimizer.load_state_dict(checkpoint)
+    optimizer.step()
+    assert optimizer.state[p]["step"].item() == 2
+    assert optimizer.param_groups[0]["differentiable"] is False

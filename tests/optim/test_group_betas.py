@@ -7,6 +7,8 @@ import warnings
 
 import pytest
 import torch
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler
 from oneclock.integrations.running import figures
@@ -232,3 +234,24 @@ def test_a_hook_that_unties_the_betas_is_seen_in_the_same_step(state):
     optimizer.register_step_pre_hook(lambda opt, *_: opt.param_groups[0].update(betas=(0.5, 0.9)))
     with pytest.raises(RuntimeError, match="beta1 and beta2 differ"):
         apply(optimizer, params, steps=1)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_zero_redundancy_optimizer_which_writes_its_arguments_into_groups_works(state):
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    try:
+        params = parameters()
+        optimizer = ZeroRedundancyOptimizer(params, BalancedAdamW, lr=0.1, beta=0.9, state=state)
+        plain = [torch.nn.Parameter(p.detach().clone()) for p in params]
+        for step, given in (
+            (optimizer.step, params),
+            (BalancedAdamW(plain, lr=0.1, beta=0.9, state=state).step, plain),
+        ):
+            for _ in range(3):
+                for p in given:
+                    p.grad = torch.ones_like(p)
+                step()
+        assert optimizer.optim.beta == 0.9
+        assert all(torch.equal(p, q) for p, q in zip(params, plain, strict=True))
+    finally:
+        torch.distributed.destroy_process_group()

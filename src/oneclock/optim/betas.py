@@ -38,7 +38,7 @@ def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[s
 
 def check_tied(groups: list[dict[str, Any]]) -> None:
     """Raise RuntimeError unless both betas of each group are equal, and all groups without an own beta share one."""
-    if any("beta" in group for group in groups):
+    if any(group.get("beta", group["betas"][0]) != group["betas"][0] for group in groups):
         raise RuntimeError(
             "group['beta'] was set after the group was made, and is not read. Remove it; set optimizer.beta for all "
             "groups, or both numbers of group['betas'] for a group that has its own beta"

@@ -66,13 +66,14 @@ def pack_group(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> No
     """Make the saved state of a group compact, with its own dtypes: torch's loading casts them to the parameter's."""
     if group.get("amsgrad"):
         raise ValueError("the checkpoint was made with amsgrad=True, which compact state does not have")
-    group.update(foreach=None, capturable=False)
+    group.update(foreach=None, capturable=False, differentiable=False)
     for p in (p for p in group["params"] if saved.get(p)):
         own = saved[p]
+        step = torch.as_tensor(own["step"])  # a number in checkpoints of old versions of torch
         if RATIO not in own:
-            saved[p] = pack(p, own, group["betas"], group["eps"])
+            saved[p] = pack(p, {**own, "step": step}, group["betas"], group["eps"])
         else:
-            own["step"] = own["step"].cpu().to(torch.int64)
+            own["step"] = step.cpu().to(torch.int64)
             own.update({RATIO: own[RATIO].to(torch.int8), SCALE: own[SCALE].to(torch.bfloat16)})
 
 
