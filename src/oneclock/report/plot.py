@@ -147,8 +147,8 @@ def _draw_marks(chart: Chart, axis: Any) -> None:
             low, high = ([math.nan if v is None else v for v in side] for side in (series.low, series.high))
             axis.fill_between(series.x, low, high, color=colours()[series.color], alpha=0.18, linewidth=0)
             if series.marker != "none":  # no bound on a side: the bar ends at the point
-                low, high = (np.where(np.isnan(side), series.y, side) for side in (low, high))
-                axis.vlines(series.x, low, high, color=colours()[series.color], alpha=0.6, linewidth=0.9)
+                ends = [np.where(np.isnan(side), series.y, side) for side in (low, high)]
+                axis.vlines(series.x, *ends, color=colours()[series.color], alpha=0.6, linewidth=0.9)
 
 
 def _legend(figure: Figure) -> dict[str, Any]:
