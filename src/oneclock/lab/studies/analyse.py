@@ -20,8 +20,13 @@ from oneclock.runs.folder import runs_of
 
 LEVEL = 0.95
 LAW, GROWING = "law", "growing"
-NOISE_OF = {"size": "size-llama-24-4000", "batch": "batch-llama-512-4000"}
-"""Of each study with conditions of one seed: the condition whose noise counts there."""
+NOISE_OF = {
+    "size": "size-llama-24-4000",
+    "batch": "batch-llama-512-4000",
+    "long-llama": "long-llama-64000",
+    "long-gpt2": "long-gpt2-64000",
+}
+"""How the name of a condition with one seed begins, and the condition whose noise counts there."""
 
 Noise = tuple[float, int]
 """Standard deviation in percent of what is neither beta nor seed, and its degrees of freedom."""
@@ -193,10 +198,11 @@ def of_study(study: Path) -> list[tuple[str, int, list[Excess]]]:
     """Every condition of a study, the shortest first: its name, its steps, and what every candidate loses in it."""
     conditions = sorted(read(study).items(), key=lambda item: (item[1][0], item[0]))
     lenders = {name: noise_of(losses) for name, (_, losses) in conditions if name in NOISE_OF.values()}
-    return [
-        (name, steps, excesses(name, losses, lenders.get(NOISE_OF.get(name.split("-")[0], ""))))
-        for name, (steps, losses) in conditions
-    ]
+    return [(name, steps, excesses(name, losses, lenders.get(_lender(name)))) for name, (steps, losses) in conditions]
+
+
+def _lender(condition: str) -> str:
+    return next((lender for begin, lender in NOISE_OF.items() if condition.startswith(begin)), "")
 
 
 def across(studies: Iterable[Path]) -> list[Pooled]:

@@ -181,16 +181,21 @@ def size() -> list[Condition]:
     return found
 
 
-def long(lengths: tuple[int, ...] = (16_000, 64_000)) -> list[Condition]:
-    """16,000 to 256,000 steps of 4 x 32 tokens on two texts; 256,000 follow when 64,000 say what is dropped."""
+def long() -> list[Condition]:
+    """16,000 to 256,000 steps of 4 x 32 tokens on two texts; at 256,000 fewer betas and one learning rate."""
     found = []
-    for steps, family in product(lengths, ("llama", "gpt2")):
+    for steps, family in product((16_000, 64_000, 256_000), ("llama", "gpt2")):
         lr = _LR[family] * {16_000: 1.0, 64_000: 0.75, 256_000: 0.5}[steps]
         name, title = f"long-{family}-{steps}", f"{_NAMES[family]}, {steps:,} steps"
         arms = (*map(tied, (*GRID, law(steps))), GROWING, *baselines(steps))
+        rates: tuple[float, ...] = (0.5, 1.0)
+        if steps == 256_000:
+            rates = (0.5,)
+            pairs = (Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+            arms = (*map(tied, (*GRID[2:], law(steps))), GROWING, *pairs)
         setting = Setting(LLAMA if family == "llama" else GPT2, steps, 4, 16)
         task = TextTask(_TEXT_OF[family])
-        found.append(Condition(name, title, "development", setting, task, lr, (0.5, 1.0), arms, (1, 2)))
+        found.append(Condition(name, title, "development", setting, task, lr, rates, arms, (1, 2)))
     return found
 
 
