@@ -182,15 +182,15 @@ def size() -> list[Condition]:
 
 
 def long() -> list[Condition]:
-    """16,000 to 256,000 steps of 4 x 32 tokens on two texts; at 256,000 fewer betas and one learning rate."""
+    """16,000 to 256,000 steps of 4 x 32 tokens on two texts; at 256,000 fewer betas and learning rates."""
     found = []
     for steps, family in product((16_000, 64_000, 256_000), ("llama", "gpt2")):
         lr = _LR[family] * {16_000: 1.0, 64_000: 0.75, 256_000: 0.5}[steps]
         name, title = f"long-{family}-{steps}", f"{_NAMES[family]}, {steps:,} steps"
         arms = (*map(tied, (*GRID, law(steps))), GROWING, *baselines(steps))
-        rates: tuple[float, ...] = (0.5, 1.0)
+        rates: tuple[float, ...] = (0.25, 0.5, 1.0)
         if steps == 256_000:
-            rates = (0.5,)
+            rates = (0.25, 0.5)
             pairs = (Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
             arms = (*map(tied, (*GRID[2:], law(steps))), GROWING, *pairs)
         setting = Setting(LLAMA if family == "llama" else GPT2, steps, 4, 16)
