@@ -340,7 +340,11 @@ def resolve_rule(rule: Rule | str | None = None, refreshes: float | None = None)
         return Refresh(refreshes)
     if rule is None:
         return RECOMMENDED
-    return rule_from(rule) if isinstance(rule, str) else rule
+    if isinstance(rule, str):
+        return rule_from(rule)
+    if not isinstance(rule, Rule):
+        raise ValueError(f"a rule is {RULE_FORMS}, or a value such as oneclock.Fixed(0.95), got {rule!r}")
+    return rule
 
 
 def resolve_beta(

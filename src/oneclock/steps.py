@@ -83,7 +83,7 @@ def planned_steps(
             "the optimizer already"
         )
     if steps is not None:
-        return positive(steps, "horizon")
+        return positive(steps, "steps")
     if tokens is not None:
         if tokens_per_step is None:
             raise ValueError("tokens need tokens per step beside them (--tokens-per-step)")

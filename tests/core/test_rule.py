@@ -59,6 +59,12 @@ def test_what_is_no_rule_is_refused_in_one_line(text):
         rule.rule_from(text)
 
 
+@pytest.mark.parametrize("value", [0.9, 7, ["paper"]])
+def test_a_value_that_is_no_rule_is_refused_in_words(value):
+    with pytest.raises(ValueError, match=r"a rule is recommended, .* such as oneclock\.Fixed"):
+        rule.beta_for(20_000, rule=value)
+
+
 @pytest.mark.parametrize("made", [rule.PiecewisePower(20_000, 0.5), rule.PiecewisePower(6_000, 0.2)])
 def test_a_piecewise_rule_answers_every_length_without_a_cliff_and_is_the_papers_from_its_knee_on(made):
     lengths = sorted({*range(1, 3_000, 7), *range(3_000, 60_000, 501), made.knee, 10**6, 10**9})

@@ -168,6 +168,15 @@ def test_a_checkpoint_of_torch_with_tied_pairs_per_group_loads(state):
     assert optimizer.group_betas == [0.8, 0.5, 0.8]
 
 
+def test_every_replaced_beta_is_named():
+    params = parameters()
+    begun = BalancedAdamW([{"params": [p], "beta": b} for p, b in zip(params, (0.5, 0.6, 0.9), strict=True)], beta=0.9)
+    apply(begun, params)
+    optimizer = BalancedAdamW([{"params": [p]} for p in params], beta=0.9)
+    with pytest.warns(UserWarning, match=r"beta 0.5 replaces 0.9, 0.6 replaces 0.9;"):
+        optimizer.load_state_dict(begun.state_dict())
+
+
 def test_full_becomes_compact_with_each_groups_own_correction():
     params = parameters()
     full = three_groups(params)

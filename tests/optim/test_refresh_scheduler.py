@@ -200,3 +200,5 @@ def test_what_it_refuses():
         scheduler_of(pace=1)
     with pytest.raises(ValueError, match="extend it to more"):
         scheduler_of().extend(20_000)
+    with pytest.raises(ValueError, match="to_steps must be a finite number"):
+        scheduler_of().extend("40k")

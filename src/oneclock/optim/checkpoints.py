@@ -55,10 +55,8 @@ def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> l
             "Its averages carry over and adapt within a few memories"
         )
     if changed:
-        new_beta, old_beta = changed[0]
-        messages.append(
-            f"the checkpoint's beta {new_beta:g} replaces {old_beta:g}; set optimizer.beta after loading to change it"
-        )
+        replaced = ", ".join(f"{new_beta:g} replaces {old_beta:g}" for new_beta, old_beta in dict.fromkeys(changed))
+        messages.append(f"the checkpoint's beta {replaced}; set optimizer.beta after loading to change it")
     return messages
 
 

@@ -29,7 +29,7 @@ import torch
 
 from oneclock.horizon import Curve, useful_horizon
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
-from oneclock.rule import Rule, resolve_rule
+from oneclock.rule import Rule, positive, resolve_rule
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,9 @@ class RefreshScheduler:
     ) -> None:
         inner = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps the optimizer it prepares
         if not isinstance(inner, BalancedAdam | BalancedAdamW):
-            raise ValueError(f"RefreshScheduler moves the beta of a BalancedAdam or BalancedAdamW, got {inner!r}")
+            raise ValueError(
+                f"RefreshScheduler moves the beta of a BalancedAdam or BalancedAdamW, got {type(inner).__name__}"
+            )
         if all(group["own_beta"] for group in inner.param_groups):
             raise ValueError(
                 "every parameter group has its own beta, so the scheduler would move nothing: leave it out"
@@ -110,7 +112,7 @@ class RefreshScheduler:
 
     def extend(self, to_steps: float) -> None:
         """Plan for `to_steps` in all, more than before; beta starts towards the longer plan's at the next step."""
-        if to_steps <= self.planned_steps:
+        if positive(to_steps, "to_steps") <= self.planned_steps:
             raise ValueError(
                 f"the plan is {self.planned_steps:,} steps already; extend it to more, not to {to_steps:,}"
             )
