@@ -195,6 +195,19 @@ def test_seeds_and_betas():
     assert "not all runs turned" in str(mixed)
 
 
+def test_runs_that_turn_at_one_step_are_not_between_two():
+    (doubt,) = (
+        doubt for doubt in advise([run(valley()), run([2.0 - i / 100 for i in range(40)])]).doubts if "1 of 2" in doubt
+    )
+    assert ", at " in doubt
+
+
+def test_a_log_beyond_its_plan_says_nothing_of_steps_that_were_seen():
+    doubts = advise([run([2.0 - i / 100 for i in range(40)], max_steps=10_000)]).doubts
+    assert any("beyond its plan" in doubt for doubt in doubts)
+    assert not any("next run stays useful" in doubt for doubt in doubts)
+
+
 def test_what_is_pasted_has_whole_steps():
     seeds = [run(valley(bottom), name=str(bottom)) for bottom in (19, 20, 20)]
     advice = advise(seeds, budget=20_000)
@@ -314,6 +327,10 @@ def test_numbers_as_people_type_them(log, capsys):
     code, _, error = printed(capsys, log, "--budget", "20q")
     assert (code, error.count("\n")) == (2, 1)
     assert "type it as 20000" in error
+    assert "Value error" not in error
+    code, _, error = printed(capsys, log, "--budget", "20.000")
+    assert code == 2
+    assert "may mean 20000 or 20" in error
 
 
 def test_standard_input(log, capsys, monkeypatch):

@@ -158,3 +158,31 @@ def test_a_folder_with_output_and_a_log_asks_which(tmp_path):
     assert logs.read_log(tmp_path).format == "terminal output, nanoGPT"
     (tmp_path / "metrics.csv").write_text(CORPUS["CSV"].content)
     assert "holds 2 logs: metrics.csv, output.log" in complaint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "unit"),
+    [
+        ("Epoch [{n}/20], Loss: 1.5, Val Loss: {loss}", "epoch"),
+        ("2026-01-01 10:00:00 INFO Step {n} | Validation Loss: {loss}", "step"),
+        ("INFO:root:step {n} val_loss {loss}", "step"),
+    ],
+)
+def test_lines_of_loops_and_of_logging(tmp_path, line, unit):
+    path = tmp_path / "train.log"
+    path.write_text("".join(line.format(n=n, loss=3 - n / 10) + "\n" for n in range(1, 11)))
+    log = logs.read_log(path)
+    assert (log.step, log.curves[0].steps[-1], log.curves[0].losses[-1]) == (unit, 10, 2.0)
+
+
+def test_steps_that_begin_anew_in_each_epoch_are_not_taken_for_steps(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"Epoch [{n}/9], Step [100/600], Val Loss: {3 - n / 10}\n" for n in range(1, 9)))
+    assert "not a log that can be read" in complaint(path)
+
+
+def test_lightnings_folder_without_hyperparameters(tmp_path):
+    CORPUS["CSVLogger's save_dir"].written(tmp_path / "one")
+    for file in (tmp_path / "one").rglob("hparams.yaml"):
+        file.unlink()
+    assert logs.read_log(tmp_path / "one").format == "Lightning CSVLogger"

@@ -49,7 +49,8 @@ def _about_curve(advice: Advice) -> list[str]:
         sentences.append(
             f"whether the loss turned is not clear: from {plain(advice.low)} on it changes less than its noise"
         )
-    if not advice.turned and advice.horizon > advice.plan:
+    longest = max(one.useful.seen for one in advice.runs)
+    if not advice.turned and advice.horizon > max(advice.plan, longest):
         sentences.append(f"whether the next run stays useful for all of {plain(advice.horizon)} is not in this log")
     return sentences
 
@@ -57,7 +58,10 @@ def _about_curve(advice: Advice) -> list[str]:
 def _about_plan(advice: Advice) -> list[str]:
     sentences = []
     if advice.plan_from == "the last evaluation":
-        sentences.append(f"the log does not name its plan: its last evaluation, {plain(advice.plan)}, stands for it")
+        sentences.append(
+            f"the log does not name its plan: its last evaluation, {plain(advice.plan)}, stands for it; if it was "
+            "longer, give the budget (--budget)"
+        )
     longest = max(one.useful.seen for one in advice.runs)
     if longest > advice.plan:
         sentences.append(f"the log goes on to {plain(longest)}, beyond its plan of {plain(advice.plan)}")
@@ -68,7 +72,7 @@ def _about_runs(advice: Advice, runs: Sequence[LoggedRun], kept: Sequence[Logged
     sentences = []
     if len(runs) > 1:
         turned = [one.useful.steps for one in advice.runs if one.useful.turned]
-        spread = f", between {plain(min(turned))} and {plain(max(turned))}" if turned else ""
+        spread = _at(turned) if turned else ""
         sentences.append(
             f"{len(runs)} runs are taken as seeds of one experiment; {len(turned)} of {len(kept)} turned{spread}"
         )
@@ -86,3 +90,9 @@ def _about_runs(advice: Advice, runs: Sequence[LoggedRun], kept: Sequence[Logged
     if others:
         sentences.append(f"the log names the optimizer {others[0]!r}, and the rule is about Adam")
     return sentences
+
+
+def _at(turned: Sequence[float]) -> str:
+    """Where the runs turned, one number if they turned at the same step."""
+    first, last = plain(min(turned)), plain(max(turned))
+    return f", at {first}" if first == last else f", between {first} and {last}"

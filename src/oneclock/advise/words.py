@@ -151,9 +151,10 @@ def _about_log(log: Log) -> list[tuple[str, str]]:
 def _curve(advice: Advice) -> str:
     run = min(advice.runs, key=lambda run: run.useful.evaluations)
     runs = f"{len(advice.runs)} runs, " if len(advice.runs) > 1 else ""
+    count = run.useful.evaluations
+    evaluations = f"{count} evaluations, {plain(_digits(run.spacing))} apart" if count > 1 else "1 evaluation"
     return (
-        f"{runs}{run.useful.evaluations} evaluations, {plain(_digits(run.spacing))} apart; best "
-        f"{advice.best_loss:.4g} at {plain(advice.best_step)}; noise {run.useful.noise:.2g}"
+        f"{runs}{evaluations}; best {advice.best_loss:.4g} at {plain(advice.best_step)}; noise {run.useful.noise:.2g}"
     )
 
 

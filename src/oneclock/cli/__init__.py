@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
         message = _about_negative(arguments, error) or getattr(error, "format_message", error.__str__)()
         if getattr(error, "name", None) == "torch":
             message = "this needs torch: pip install 'oneclock[torch]'"
-        code = _complain(" ".join(message.split()), 2)
+        code = _complain(" ".join(message.replace(": Value error, ", ": ").split()), 2)
     sys.exit(code)
 
 

@@ -78,7 +78,11 @@ def _near(rows: Sequence[NearRow], answer: Recommendation) -> list[str]:
             f"{_span(row.steps_low, row.steps_high):>16}{row.sweeps:>7}{ours:>13}"
             f"{_percent(row.default_betas):>9}{_percent(row.language_betas):>8}"
         )
-    return [*lines, "* took no part in choosing the rule. Below 0: better than every tied beta swept."]
+    return [
+        *lines,
+        "* took no part in choosing the rule. Below 0: better than every tied beta swept.",
+        "Empty: not run.",
+    ]
 
 
 def _percent(value: float | None, at_least: bool = False) -> str:

@@ -20,6 +20,6 @@ def text(name: str) -> str:
     return resources.files("oneclock").joinpath("schemas", f"{name}-{VERSION}.json").read_text(encoding="utf-8")
 
 
-def command(name: Annotated[str, typer.Argument(help=f"Which command: {', '.join(NAMES)}.")]) -> None:
+def command(name: Annotated[str, typer.Argument(metavar="|".join(NAMES), help="Which command.")]) -> None:
     """Print the JSON schema of what `oneclock NAME --json` prints."""
     print(text(name), end="")

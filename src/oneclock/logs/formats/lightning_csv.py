@@ -45,4 +45,5 @@ def _versions(path: Path) -> Iterator[Path]:
 
 
 def _is_metrics(path: Path) -> bool:
-    return (path.parent / "hparams.yaml").is_file() and {"epoch", "step"} <= set(columns_of(path))
+    known = (path.parent / "hparams.yaml").is_file() or path.parent.name.startswith("version_")
+    return known and {"epoch", "step"} <= set(columns_of(path))

@@ -19,6 +19,8 @@ LONGEST = 2000
 
 _N = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)\b"
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING)\b")
+_OF_EPOCHS = re.compile(r"\b(epoch):? ?\[(\d+)/\d+\](?!.*\[\d+/\d+\])", re.IGNORECASE)
 _POSITIONS = ("step", "epoch", "of")
 
 PATTERNS: dict[str, tuple[str, ...]] = {
@@ -111,6 +113,7 @@ class LineReader:
 
     def _loose(self, line: str) -> PrintedLine | None:
         """Names and numbers; a line with a loss and no position belongs to the position named last."""
+        line = _OF_EPOCHS.sub(r"\1 \2", _LEVEL.sub("", line))  # Epoch [1/20]; not with steps that begin anew each epoch
         texts = {name.replace(" ", "_"): value for name, value in _LOOSE_PAIR.findall(line)}
         pairs = {name: float(value.replace(",", "")) for name, value in texts.items()}
         printed = _sorted_out(pairs | self._steps(texts))
