@@ -164,6 +164,12 @@ def test_the_best_of_a_case_and_what_is_said_of_it(case, beta, word):
     assert (found.interval is None) == (beta is None or case in ("one seed", "two equal seeds"))
 
 
+def test_a_beta_that_failed_beyond_the_best_was_swept_all_the_same():
+    runs = [(b, seed, valley(b, seed)) for b in (0.5, 0.68377, 0.82217) for seed in (1, 2)]
+    found = best_beta([*runs, (0.9, 1, math.nan), (0.9, 2, math.nan)])
+    assert "0.82 is the largest beta with a result" in found.note
+
+
 def test_a_beta_with_one_seed_is_held_against_the_same_seed_of_the_others():
     lifts = {1: -0.5, 2: 0.0, 3: 0.5}
     runs = [(b, s, valley(b, 1) + lifts[s]) for b in (0.82217, 0.9, 0.94377) for s in (1, 2, 3)]
@@ -176,7 +182,7 @@ def test_a_beta_with_one_seed_is_held_against_the_same_seed_of_the_others():
 
 
 def test_no_answer_where_nothing_ran_or_nothing_is_finite():
-    assert best_beta([]).note == "no run with one beta has left a loss"
+    assert best_beta([]).note == "no run with one beta has finished"
     assert "no beta ended with a finite loss" in best_beta([(0.9, 1, math.inf), (0.5, 1, math.nan)]).note
 
 

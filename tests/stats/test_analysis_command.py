@@ -86,7 +86,7 @@ def test_the_brief_says_what_each_given_rule_costs_in_one_experiment(tmp_path, m
     table = tmp_path / "one.csv"
     pd.DataFrame(make_sweeps(horizons=(20_000,), heldout=0)).to_csv(table, index=False)
     text = brief(table, capsys, "--rule", "power:0.02,1", "--rule", "fixed:0.9", "--refreshes", "300")
-    assert "Refresh R0=300 for 20,000 steps: beta 0.985, between 0.982 and 0.99, " in text
+    assert "Refresh R0=300 for 20,000 steps: beta 0.985, interpolated between 0.982 and 0.99, " in text
     assert "Power alpha=1 c=0.02 for 20,000 steps: beta 0.99, " in text
     assert "Fixed beta=0.9 for 20,000 steps: beta 0.9, " in text
     assert "Fixed" not in brief(table, capsys)
@@ -140,7 +140,7 @@ def test_nothing_is_said_of_a_rules_beta_by_one_that_lies_far_away(tmp_path, mak
     pd.DataFrame(make_sweeps(horizons=(2_000,), heldout=0, betas=(0.82217, 0.9))).to_csv(table, index=False)
     text = brief(table, capsys)
     assert "The paper's rule for 2,000 steps: beta 0.5, not measured" in text
-    assert "Recommended for 2,000 steps: beta 0.86, between 0.82 and 0.9, " in text
+    assert "Recommended for 2,000 steps: beta 0.86, interpolated between 0.82 and 0.9, " in text
     pd.DataFrame(make_sweeps(horizons=(1_100,), heldout=0, betas=(0.82217,))).to_csv(table, index=False)
     assert "with nothing to compare it with." in brief(table, capsys)
 

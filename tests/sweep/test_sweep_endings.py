@@ -97,7 +97,7 @@ def test_a_server_killed_whenever_it_starts_fails_its_run_in_one_line(tmp_path):
                 os.kill(pid, signal.SIGKILL)
     _, stderr = process.communicate()
     assert process.returncode == 1
-    assert stderr.startswith("no answer: all 1 runs failed")
+    assert stderr.startswith("no answer: the only run failed")
     assert stderr.count("\n") == 1
     (row,) = Study.open(tmp_path / "s").rows()
     assert row.status == "failed"

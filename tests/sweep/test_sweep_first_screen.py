@@ -8,7 +8,7 @@ import pytest
 
 from oneclock.cli import main
 from oneclock.runs.folder import RunFolder
-from oneclock.sweep import Execution, Grid, Plan
+from oneclock.sweep import Command, Execution, Grid, Plan
 from oneclock.sweep.api import plan_in_words, target_of
 from oneclock.sweep.plan import base_of
 
@@ -78,7 +78,7 @@ def test_status_says_why_a_run_failed_and_where_its_output_lies(said, tmp_path):
     assert "the command ended with exit code 1" in text
     assert f"its output: {output}" in text
     assert "no luck" in output.read_text()
-    assert "no best beta: no run with one beta has left a loss" in text
+    assert "no best beta: no run with one beta has finished" in text
     (told,) = json.loads(said("status", tmp_path / "s", "--json"))["runs"]
     assert told["output"] == str(output)
     assert "exit code 1" in told["reason"]
@@ -112,3 +112,21 @@ def test_the_time_left_is_that_of_the_workers_that_will_run(tmp_path):
 @pytest.mark.parametrize("command", ["sweep", "analyse", "report", "lab train", "status"])
 def test_help_has_no_type_behind_flags(command, said):
     assert "bool" not in said(*command.split(), "--help")
+
+
+def test_a_placeholder_with_a_typo_is_refused_before_the_first_run(said, tmp_path):
+    line = [
+        "sweep",
+        "--command",
+        "python train.py --beta {beta} --seed {sede}",
+        "--budget",
+        "5",
+        "--out",
+        tmp_path / "s",
+    ]
+    assert "did you mean {seed}?" in said(*line, "--dry-run", code=2)
+    Command("echo {beta} ${seeds} {out}", 10)  # a variable of the shell, and a word of nobody
+
+
+def test_extending_a_folder_without_a_study_says_so(said, tmp_path):
+    assert "holds no study to extend" in said("sweep", "--out", tmp_path / "s", "--extend", "--betas", "0.9", code=2)

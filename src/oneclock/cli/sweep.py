@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -119,6 +118,8 @@ def command(
     address = None if cluster in SUBMITTED else cluster
     where = Execution(jobs, threads, gpus_per_run, address, in_process, retries, timeout, insecure)
     values = _values(betas, seeds, learning_rates, baselines, max_runs)
+    if extend and not (targets or run_command or (out / "study.json").exists()):
+        raise ValueError(f"{out} holds no study to extend; name one with --out")
     if targets or run_command or not (out / "study.json").exists():
         made = _targets(
             targets, run_command, budget, log, name, processes, allow_early_stop, tuple(settings or ()), data_dir
@@ -312,20 +313,19 @@ def _try(plan: Plan, where: Execution) -> None:
     from oneclock.sweep.api import TRY, try_target
     from oneclock.sweep.view import span
 
-    target, started = plan.targets[0], monotonic()
+    target = plan.targets[0]
     lrs = getattr(plan.protocol, "learning_rates", ())
     beta = beta_for(target.budget)
     print(printable(f"{target.name}: one run at beta {beta:.3g}, up to its third evaluation"))
     try:
-        points = try_target(target, where, round(beta, 6), lrs[0] if lrs else None)
+        tried = try_target(target, where, round(beta, 6), lrs[0] if lrs else None)
     except RuntimeError as error:
         print(printable_lines(f"oneclock: {error}"), file=sys.stderr)
         raise typer.Exit(1) from None
-    for point in points[:TRY]:
+    for point in tried.points[:TRY]:
         losses = {"val_loss": point.val_loss, "train_loss": point.train_loss}
         print(f"step {point.step:,}: " + ", ".join(f"{key} {loss:.5g}" for key, loss in losses.items() if loss))
-    if points and points[-1].step:
-        seconds = (monotonic() - started) * target.budget / points[-1].step
+    if seconds := tried.whole(target.budget):
         print(f"a run of {target.budget:,} steps takes about {span(seconds)}")
 
 
@@ -366,7 +366,8 @@ def _finish(plan: Plan, with_report: bool) -> None:
     failed, ended = plan.study.failed(), len(plan.study.ended)
     if len(failed) == ended:
         reason = plan.study.ended[failed[0]].reason if failed else None
-        print(printable(f"no answer: all {ended} runs failed ({reason})"), file=sys.stderr)
+        which = "the only run" if ended == 1 else f"all {ended} runs"
+        print(printable(f"no answer: {which} failed ({reason})"), file=sys.stderr)
     else:
         try:
             _answer(plan.path, with_report)

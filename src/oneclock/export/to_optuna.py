@@ -18,7 +18,8 @@ def write(runs: Sequence[Exported], out: Path) -> str:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     lengths = {"beta": 1.0, "beta1": 1.0, "beta2": 1.0, "lr": max(run.given.get("lr", 1.0) for run in runs)}
     most = max(int(run.given["seed"]) for run in runs)
-    for experiment in dict.fromkeys(run.experiment for run in runs):
+    experiments = list(dict.fromkeys(run.experiment for run in runs))
+    for experiment in experiments:
         study = optuna.create_study(storage=address, study_name=experiment, direction="minimize")
         for run in (run for run in runs if run.experiment == experiment):
             params = {name: value for name, value in run.given.items() if name in lengths}
@@ -34,7 +35,8 @@ def write(runs: Sequence[Exported], out: Path) -> str:
                     user_attrs={"run": run.name, "budget": run.given["budget"], "status": run.result.status},
                 )
             )
-    return f"optuna.load_study(study_name=.., storage={address!r})"
+    name = repr(experiments[0]) if len(experiments) == 1 else ".."
+    return f"optuna.load_study(study_name={name}, storage={address!r})"
 
 
 def _finite(loss: float | None) -> float | None:

@@ -103,7 +103,7 @@ def _cost(rule: RuleCost, alone: bool) -> str:
         return f"{beta}, the best"
     if percent(rule.excess) == percent(0):
         return f"{beta}, as good as the best"
-    near = f", between {listed(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
+    near = f", interpolated between {listed(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
     return f"{beta}{near}, {above(rule.excess, rule.interval)}"
 
 

@@ -174,7 +174,7 @@ def judge(sweep: PairedSweep) -> Best:
         interval = _widened(Interval(min(beta, *tied_with, beta), max(beta, *tied_with, beta)), swept, unknown)
     between = _widened(Interval(beta, beta), swept, unknown) if interval is None else interval
     not_measured = tuple(one for one in unknown if one in between)
-    lr, edges = _edges(best, swept, _swept_lrs(sweep))
+    lr, edges = _edges(best, swept, unknown, _swept_lrs(sweep))
     notes = [*edges.values(), _missing(not_measured), _seeds(sweep, tied_with, bool(not_measured))]
     return Best(
         beta=beta,
@@ -197,7 +197,7 @@ def _tied(cell: Cell) -> float:
 
 def _why_none(sweep: PairedSweep, tied: Sequence[Cell], finite: Sequence[Cell]) -> str:
     if not finite:
-        return "no beta ended with a finite loss" if tied else "no run with one beta has left a loss"
+        return "no beta ended with a finite loss" if tied else "no run with one beta has finished"
     if len(finite) == 1:
         return "only one beta has a loss: there is nothing to compare it with"
     losses = [sweep.losses[cell] for cell in finite]
@@ -255,7 +255,9 @@ def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[fl
     return Interval(order[low], order[high], interval.level)
 
 
-def _edges(best: Cell, swept: Sequence[float], lrs: Sequence[float]) -> tuple[float | None, dict[str, str]]:
+def _edges(
+    best: Cell, swept: Sequence[float], unknown: Sequence[float], lrs: Sequence[float]
+) -> tuple[float | None, dict[str, str]]:
     """The learning rate of the best beta where several were swept, and words for each axis that it lies at the edge of.
 
     Below a beta of 0 there is nothing to sweep.
@@ -263,7 +265,9 @@ def _edges(best: Cell, swept: Sequence[float], lrs: Sequence[float]) -> tuple[fl
     beta, edges = _tied(best), {}
     if beta == swept[-1] or (beta == swept[0] and beta > 0):
         which = "largest" if beta == swept[-1] else "smallest"
-        edges["beta"] = f"at the edge of the sweep: {short_beta(beta)} is the {which} beta swept"
+        beyond = any(one > beta if beta == swept[-1] else one < beta for one in unknown)
+        kind = "beta with a result" if beyond else "beta swept"
+        edges["beta"] = f"at the edge of the sweep: {short_beta(beta)} is the {which} {kind}"
     if len(lrs) < 2:
         return None, edges
     lr = best[1]

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from time import monotonic
+from typing import Any, NamedTuple, cast
 
 from oneclock.plain_text import printable
 from oneclock.runs.adaptive import Adaptive
@@ -188,12 +189,35 @@ def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence
     return plan.study
 
 
-def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | None = None) -> list[Point]:
-    """Train one run until its third evaluation or its end, in a folder that is then removed; its evaluations.
+class Tried(NamedTuple):
+    """The evaluations of a try, the seconds until its end, and when its first evaluation was seen."""
+
+    points: list[Point]
+    seconds: float
+    first: tuple[int, float] | None = None
+
+    def whole(self, budget: int) -> float | None:
+        """Seconds that a run of `budget` steps takes: the start once, then the pace from the first evaluation on.
+
+        >>> Tried([Point(100), Point(300)], seconds=24.0, first=(100, 20.0)).whole(1_000)
+        38.0
+        """
+        last = self.points[-1].step if self.points else 0
+        if not last:
+            return None
+        step, seconds = self.first or (0, 0.0)
+        if step >= last:
+            step, seconds = 0, 0.0
+        return seconds + (self.seconds - seconds) * (budget - step) / (last - step)
+
+
+def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | None = None) -> Tried:
+    """Train one run until its third evaluation or its end, in a folder that is then removed.
 
     RuntimeError where it fails, with the last lines that it printed.
     """
     protocol = Grid(betas=(beta,), seeds=target.seeds[:1], learning_rates=() if lr is None else (lr,))
+    started, first = monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
         plan = Plan(Path(folder) / "try", [target], protocol)
         where = replace(where, jobs=1, scheduler=None, in_process=False, retries=0)
@@ -208,11 +232,13 @@ def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | 
                 while not stop.asked:
                     ends = engine.ended(timeout=0.2)
                     points = RunFolder.read(path).points() if (path / "run.json").exists() else []
+                    if points and first is None:
+                        first = points[-1].step, monotonic() - started
                     if ends and (result := ends[0].result) is not None and result.status == "failed":
                         lines = "".join(f"\n  {line}" for line in last_lines(path))
                         raise RuntimeError(f"the run failed: {result.reason}{lines}")
                     if ends or len(points) >= TRY:
-                        return points
+                        return Tried(points, monotonic() - started, first)
                     time.sleep(0.1)
                 raise KeyboardInterrupt
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +50,20 @@ EARLY_STOP = "if it may end early, sweep with allow_early_stop"
 NO_CURVE = "the command left no curve to read"
 """How the reason of such a run begins."""
 
+FILLED_IN = ("beta", "beta1", "beta2", "seed", "budget", "lr", "folder")
+"""What is filled into a command's line."""
+
 _LOOK = 5.0  # seconds between two looks at a log
 _PATIENCE = 20  # a look that took a second is not repeated for twenty
 _CLOCK = 2.0  # seconds by which the times of two files may be wrong
+
+
+def _check_placeholders(command: str) -> None:
+    """ValueError where a word in braces is nearly a placeholder. Other braces are the shell's."""
+    for word in re.findall(r"(?<!\$)\{([A-Za-z]\w*)\}", command):
+        near = get_close_matches(word.lower(), FILLED_IN, n=1, cutoff=0.75)
+        if near and word not in FILLED_IN:
+            raise ValueError(f"nothing is filled in for {{{word}}} in the command; did you mean {{{near[0]}}}?")
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,8 @@ class Command(OwnCode):
     def __post_init__(self) -> None:
         if "{beta}" not in self.command and not ("{beta1}" in self.command and "{beta2}" in self.command):
             raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
+        if self.code is None:
+            _check_placeholders(self.command)
         if checked_processes(self.processes) > 1:
             under_torchrun(self.command, self.processes)  # which refuses what it cannot start
         checked_name(self.name)
@@ -292,7 +306,7 @@ def _copy(record: RunFolder, read: Log, earlier: EarlierAttempts) -> None:
         record.replace(points)
 
 
-PLACEHOLDERS = re.compile(r"\{(beta|beta1|beta2|lr|seed|budget|folder)\}")
+PLACEHOLDERS = re.compile(rf"\{{({'|'.join(FILLED_IN)})\}}")
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

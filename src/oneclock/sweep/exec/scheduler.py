@@ -146,9 +146,9 @@ class Driver:
         if any(not math.isnan(loss) for loss in self.plan.losses(target).values()):
             return
         which = "its first run ended without a curve" if silent else "its first runs failed in the same way"
-        again = f"fix it and give the same command again; if the code stays as it is, `oneclock retry {self.plan.path}`"
+        again = f"fix the code and give the same command again; if no code changes, `oneclock retry {self.plan.path}`"
         lines = () if silent else last_lines(self.plan.run_path(row.key))
-        why = f"the sweep stops here, since {which}: {row.reason}; {again} before that"
+        why = f"the sweep stops here, since {which}: {row.reason}; {again} first"
         raise Stopped("\n  ".join([why, *lines]))
 
     def warn_of_hangs(self, display: Display) -> None:
