@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -74,6 +75,23 @@ def rows(studies: Path = STUDIES) -> Iterator[Row]:
     yield from _marek_gpt2()
     yield from _marek_19m()
     yield from _marin()
+
+
+def lent(found: list[Row]) -> list[Row]:
+    """The same lines; in our sweeps with one run per cell, the noise of one run is that of other sweeps of the task.
+
+    It is the median over its sweeps with replicates, as a share of the loss. Where there are none, it stays empty.
+    """
+    ours = [row for row in found if row["source"] in (*CHOSE, *TESTS) and row["loss"]]
+    of_sweep: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+    for row in sorted(ours, key=lambda row: -float(row["loss"])):  # the last one is the best of its sweep
+        if row["se"]:
+            noise = float(row["se"]) * math.sqrt(row["seeds"]) / float(row["loss"])
+            of_sweep[row["task"]][row["source"], row["sweep"]] = noise
+    for row in ours:
+        if not row["se"] and (noises := of_sweep[row["task"]]):
+            row["se"] = f"{median(noises.values()) * float(row['loss']) / math.sqrt(row['seeds']):.2g}"
+    return found
 
 
 def _own(source: str, sweep: Sweep, spec: Experiment) -> Iterator[Row]:
@@ -284,7 +302,7 @@ def text(studies: Path = STUDIES) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows(studies))
+    writer.writerows(lent(list(rows(studies))))
     return out.getvalue()
 
 

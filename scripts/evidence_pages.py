@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from oneclock.evidence.model import expected
 from oneclock.evidence.table import sweeps
 from oneclock.evidence.untied import two_betas
 from oneclock.lab.evidence import compare, families
@@ -21,6 +22,8 @@ from oneclock.recommend import format_beta, recommend
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "docs" / "research" / "decision.md",)
 PICTURE = ROOT / "docs" / "images" / "evidence.svg"
+CHOICES = ((0.5, 0.1), (0.25, 0.1), (1.0, 0.1), (0.5, 0.03), (0.5, 0.3))
+"""Other choices that the model could have made: width of the window in decades, standard error where none is stated."""
 LENGTHS = (300, 1_000, 4_000, 20_000, 64_000, 300_000, 2_400_000)
 
 
@@ -57,9 +60,23 @@ def ranges_table() -> str:
     for steps in LENGTHS:
         one = recommend(steps)
         span = f"{format_beta(one.beta_low, 2)} to {format_beta(one.beta_high, 2)}"
-        loses = [f"{one.loses:.2f}", f"{one.loses_high:.2f}"]
+        loses = [_hundredths(one.loses), f"{one.loses_high:.2f}"]
         rows.append([f"{steps:,}", format_beta(one.beta, 2), span, *loses, f"{one.tasks:.0f}"])
     return _markdown(["steps", "recommended", "range", "loses, %", "at most, % (95 % CI)", "tasks"], rows)
+
+
+def choices_table() -> str:
+    """How much more the recommended memory may lose than the best one nearby, under other choices of the model."""
+    rows = []
+    for width, se in CHOICES:
+        found = [expected(steps, width=width, unknown_se=se).against_others() for steps in LENGTHS[:5]]
+        rows.append([f"{width:g}", f"{se:g}", *(f"{_hundredths(loses)}, at most {high:.2f}" for loses, high in found)])
+    heads = ["window, decades", "error where none is stated, %", *(f"{steps:,} steps" for steps in LENGTHS[:5])]
+    return _markdown(heads, rows)
+
+
+def _hundredths(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def families_table() -> str:
@@ -67,7 +84,7 @@ def families_table() -> str:
     rows = []
     for one in families.families():
         values = list(one.constants_left_out.values())
-        worse = f"{one.worse + 0.0:.2f} ({one.worse_low + 0.0:.2f} to {one.worse_high + 0.0:.2f})"
+        worse = f"{_hundredths(one.worse)} ({_hundredths(one.worse_low)} to {_hundredths(one.worse_high)})"
         span = f"{min(values):.3g} to {max(values):.3g}"
         rows.append([f"`{one.name}`", f"{one.constant:.3g}", span, f"{one.left_out:.2f}", worse])
     heads = [
@@ -88,7 +105,7 @@ def tying_table() -> str:
         if found.tying is not None:
             one = found.tying
             pair = f"({format_beta(found.beta1, 2)}, {format_beta(found.beta2, 2)})"
-            cost = f"{one.percent + 0.0:.2f} ({one.low + 0.0:.2f} to {one.high + 0.0:.2f})"
+            cost = f"{_hundredths(one.percent)} ({_hundredths(one.low)} to {_hundredths(one.high)})"
             rows.append([f"{steps:,}", pair, cost, f"{one.tasks}"])
     return _markdown(["steps", "two betas", "tying costs, % (95 % CI)", "tasks"], rows)
 
@@ -102,6 +119,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "sources": sources_table,
     "lengths": lengths_table,
     "ranges": ranges_table,
+    "choices": choices_table,
     "families": families_table,
     "tying": tying_table,
 }

@@ -12,7 +12,7 @@ from oneclock.cli import app
 from oneclock.evidence import model
 from oneclock.evidence.excess import curve
 from oneclock.evidence.near import lr_advice, near
-from oneclock.evidence.table import grouped, sources, sweeps
+from oneclock.evidence.table import grouped, read_sweeps, sources, sweeps
 from oneclock.evidence.untied import two_betas
 from oneclock.lab.evidence import compare, families
 from oneclock.lab.evidence.figure import best_memory, drawn
@@ -222,6 +222,48 @@ def test_what_tying_costs_is_pooled_over_tasks():
     known = two_betas(4_000).tying
     assert known.tasks >= 10
     assert 0 < known.low < known.high < 1
+
+
+def test_only_sweeps_that_tie_or_vary_beta2_say_what_tying_costs():
+    """A sweep over beta1 holds beta2: nothing is tied. Two values of beta2 far apart are no curve."""
+    cells = [("0.85", "0.98", 3.1), ("0.90035", "0.98", 3.0), ("0.95", "0.98", 3.05)]
+    over_beta1 = [
+        {"source": "s", "task": task, "steps": "4000", "beta1": b1, "beta2": b2, "loss": f"{loss}"}
+        for task in "ab"
+        for b1, b2, loss in cells
+    ]
+    assert {one.varied for one in grouped(over_beta1)} == {"beta1"}
+    assert two_betas(4_000, evidence=grouped(over_beta1)).tying is None
+    values = (("0.9", 3.05), ("0.999", 3.0), ("0.99", 2.9))
+    over_beta2 = [
+        {"source": "s", "task": task, "steps": "4000", "beta1": "0.9", "beta2": b2, "loss": f"{loss}"}
+        for b2, loss in values
+        for task in "ab"
+    ]
+    assert {one.varied for one in grouped(over_beta2)} == {"beta2"}
+    assert two_betas(4_000, evidence=grouped(over_beta2[:4])).tying is None
+    assert two_betas(4_000, evidence=grouped(over_beta2)).tying.percent > 4
+
+
+def test_single_runs_have_the_noise_of_their_task():
+    of_source = {one.name: one for one in sweeps() if one.source == "size"}
+    error = {
+        name: 100 * curve(of_source[name]).best.se / curve(of_source[name]).best.loss
+        for name in ("size-llama-24-4000", "size-llama-192-4000")
+    }
+    assert {cell.seeds for cell in of_source["size-llama-192-4000"].cells} == {1}
+    assert 0.4 < error["size-llama-192-4000"] < 2 * error["size-llama-24-4000"]
+
+
+def test_a_table_without_a_sweep_is_refused(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("steps,beta1,loss\n4000,0.9,3\n")
+    done = CliRunner().invoke(app, ["beta", "4000", "--evidence", str(path)])
+    assert done.exit_code != 0
+    path.write_text("steps,beta1,beta2,loss\n4000,0.8,0.8,3.1\n4000,0.9,0.9,3\n4000,0.9,0.999,2.9\n")
+    (row,) = [row for row in near(4_000, evidence=read_sweeps(path)) if row.source == "yours"]
+    assert row.tied
+    assert row.default_betas == pytest.approx(-10 / 3)
 
 
 def test_a_study_folder_is_evidence_too():

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from simulated import BETAS, PAIRS, protocol_of_truth, share, sweep_of_truth, tuned_sweep
 
-from oneclock.rule import Fixed
+from oneclock.evidence.model import SHIFTS, effective, expected, pooled, t_quantile
+from oneclock.evidence.table import grouped
+from oneclock.evidence.untied import beta2_for, two_betas
+from oneclock.rule import RECOMMENDED, Fixed
 from oneclock.runs.best import judge
 from oneclock.runs.key import Beta
 from oneclock.runs.noise import Cell
@@ -170,3 +173,56 @@ def test_figures_of_the_papers_protocol_over_experiments():
         data, _ = protocol_of_truth(rng, 20, 0.002)
         hits += population[:, 5].mean() in data.risk(np.full(20, 5), "all").mean.experiments
     assert hits >= 34
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize("tasks", [2, 5, 14])
+@pytest.mark.parametrize("between_tasks", [0.0, 0.3, 1.0])
+def test_the_mean_over_tasks_near_a_length(tasks, between_tasks, repeats, least):
+    """What the evidence base pools: tasks of unequal noise, and of lengths that count more or less."""
+    rng, hits = np.random.default_rng(11), []
+    for _ in range(repeats):
+        noise = np.exp(rng.uniform(math.log(0.1), math.log(2), tasks))
+        values = 0.5 + between_tasks * rng.standard_normal(tasks) + noise * rng.standard_normal(tasks)
+        weights = list(np.exp(-1.5 * rng.uniform(0, 1, tasks) ** 2))
+        mean, se = pooled(weights, list(zip(values, noise**2, strict=True)))
+        hits.append(abs(mean - 0.5) <= t_quantile(effective(weights) - 1) * se)
+    assert share(hits) >= least
+
+
+def evidence_of_truth(rng, tasks, noise):
+    """Sweeps of tasks: twice the recommended memory is better by 1 %, a longer second one by 2 %, on average."""
+    rows = []
+    for task in range(tasks):
+        double, second = 1 + 0.5 * rng.standard_normal(), 2 + 0.5 * rng.standard_normal()
+        for steps in (1_500, 4_000, 10_000):
+            beta = RECOMMENDED(steps)
+            cells = [
+                (beta, beta, 0.0),
+                (1 - (1 - beta) / 2, 1 - (1 - beta) / 2, -double),
+                (beta, beta2_for(steps), -second),
+            ]
+            for beta1, beta2, percent in cells:
+                loss = 3 * (1 + (percent + noise * rng.standard_normal()) / 100)
+                rows.append({"source": "s", "sweep": f"{task}-{steps}", "task": f"{task}", "steps": f"{steps}"})
+                rows[-1] |= {"varied": "tied", "beta1": repr(beta1), "beta2": repr(beta2), "loss": repr(loss)}
+                rows[-1] |= {"se": repr(3 * noise / 100)}
+    return grouped(rows)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "least"), [(40, 0.84), pytest.param(400, 0.915, id="many", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(("tasks", "noise"), [(3, 0.2), (10, 0.2), (10, 1.0)])
+def test_what_the_evidence_expects_and_what_tying_costs(tasks, noise, repeats, least):
+    """The whole way from a table of sweeps; per cent of the loss."""
+    rng, memory, tying = np.random.default_rng(12), [], []
+    for _ in range(repeats):
+        found = evidence_of_truth(rng, tasks, noise)
+        outlook, cost = expected(4_000, found), two_betas(4_000, evidence=found).tying
+        place = SHIFTS.index(1.0)
+        half = t_quantile(outlook.tasks - 1) * outlook.gap_se[place]
+        memory.append(abs(outlook.gap[place] + 1) <= half)
+        tying.append(cost.low <= 2 <= cost.high)
+    assert share(memory) >= least
+    assert share(tying) >= least

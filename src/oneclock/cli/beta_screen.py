@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from oneclock.evidence.excess import Excess
 from oneclock.evidence.near import NearRow, RateAdvice
-from oneclock.evidence.untied import TwoBetas
+from oneclock.evidence.untied import FEWEST, TwoBetas
 from oneclock.recommend import Evidence, Recommendation, format_beta
 
 FEW = 3
@@ -53,7 +53,7 @@ def _pair(betas: TwoBetas) -> str:
 
 def _tying(betas: TwoBetas) -> str:
     if betas.tying is None:
-        return "tying not measured near this length (--untied)"
+        return "cost of tying not known here (--untied)"
     cost = betas.tying
     return f"tying costs {_percent(cost.percent)} % ({_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks)"
 
@@ -153,15 +153,16 @@ def _beta2_rows(betas: TwoBetas) -> list[str]:
         f"{_bounded(row.loses):>11}{_bounded(row.tied):>10}{_bounded(row.torch_default):>9}"
         for row in betas.rows
     ]
-    costs = [row.tied.percent - row.loses.percent for row in betas.rows]
-    cost = f"{min(costs) + 0.0:.1f} to {max(costs):.1f} %" if len(costs) > 1 else f"{costs[0]:.1f} %"
-    tuned = sorted({row.source for row in betas.rows if row.lr_tuned})
-    tuning = (
-        f"learning rates were tuned for every beta2 in {', '.join(tuned)} alone"
-        if tuned
-        else "learning rates were not tuned again"
+    lines += textwrap.wrap(
+        "tied: beta2 at the recommended beta, while beta1 stays at what the source used, mostly near 0.9.", 80
     )
-    return [*lines, *textwrap.wrap(f"Tying beta2 to beta1 cost {cost} in these language models; {tuning}.", 80)]
+    few = sorted({row.source for row in betas.rows if row.values < FEWEST})
+    if few:
+        words = f"{', '.join(few)} tried two values of beta2: between them the figure comes from a straight line."
+        lines += textwrap.wrap(words, 80)
+    tuned = sorted({row.source for row in betas.rows if row.lr_tuned})
+    tuning = f"were tuned for every beta2 in {', '.join(tuned)} alone" if tuned else "were not tuned again"
+    return [*lines, f"Learning rates {tuning}."]
 
 
 def _pair_rows(betas: TwoBetas) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oneclock.evidence.excess import curve
 from oneclock.evidence.table import EvidenceSweep, read_sweeps, sources, sweeps
 
 if TYPE_CHECKING:
@@ -26,9 +27,12 @@ def own_sweeps(paths: Iterable[Path] | None) -> list[EvidenceSweep]:
         if path.is_dir():
             from oneclock.lab.evidence.records import study_sweeps
 
-            own += study_sweeps(path)
+            found: Sequence[EvidenceSweep] = study_sweeps(path)
         else:
-            own += read_sweeps(path)
+            found = read_sweeps(path)
+        if not any(map(curve, found)):
+            raise ValueError(f"{path} has no sweep: two betas or more at the same length, model and data")
+        own += found
     return own
 
 

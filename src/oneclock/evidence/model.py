@@ -8,7 +8,8 @@ recommended one at the sweep's own length: `shift` is log2(memory / recommended 
     all:     the mean over tasks, each weighed by its largest k / (se^2 + tau^2)
 
 tau is the spread between tasks (random effects, after DerSimonian and Laird): each task counts once, however many
-sweeps it has, and a noisy one counts less. The standard error of the mean follows from how the tasks spread.
+sweeps it has, and a noisy one counts less. The standard error of the mean follows from how the tasks spread, and is
+never below what their noise alone makes it.
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ class _Measured:
     variance: tuple[float, ...]
 
 
-def measured(sweep: EvidenceSweep) -> _Measured:
-    """What one sweep says at every shift."""
+@functools.cache
+def measured(sweep: EvidenceSweep, unknown_se: float = UNKNOWN_SE) -> _Measured:
+    """What one sweep says at every shift; `unknown_se` is its standard error in per cent where it states none."""
     fitted = curve(sweep)
     assert fitted is not None  # see `deciding`
     own = RECOMMENDED.one_minus_beta(sweep.steps)
@@ -113,23 +115,32 @@ def measured(sweep: EvidenceSweep) -> _Measured:
         sweep.task,
         sweep.steps,
         tuple(loss - law for loss, _ in losses),
-        tuple((error or UNKNOWN_SE) ** 2 + (se or UNKNOWN_SE) ** 2 for _, se in losses),
+        tuple((error or unknown_se) ** 2 + (se or unknown_se) ** 2 for _, se in losses),
     )
 
 
-def expected(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> Expected:
+def expected(
+    steps: float,
+    evidence: Sequence[EvidenceSweep] | None = None,
+    *,
+    width: float = WIDTH,
+    unknown_se: float = UNKNOWN_SE,
+) -> Expected:
     """What the evidence (by default all of it) expects at a training length.
+
+    Other values of `width` and `unknown_se` show how much these choices matter.
 
     >>> low, high = expected(4_000).within()
     >>> low < 0 < high
     True
     """
-    measurements = _known() if evidence is None else tuple(measured(sweep) for sweep in deciding(evidence))
+    every = sweeps() if evidence is None else evidence
+    measurements = tuple(measured(sweep, unknown_se) for sweep in deciding(every))
     if not measurements:
         raise ValueError("no sweep varies beta1 or tied betas: give one with two betas or more")
     tasks: dict[str, list[tuple[float, _Measured]]] = {}
     for one in measurements:
-        distance = (math.log10(one.steps / steps) / WIDTH) ** 2 / 2
+        distance = (math.log10(one.steps / steps) / width) ** 2 / 2
         tasks.setdefault(one.task, []).append((distance, one))
     nearest = min(distance for own in tasks.values() for distance, _ in own)
     groups = [[(math.exp(nearest - distance), one) for distance, one in own] for own in tasks.values()]
@@ -137,7 +148,7 @@ def expected(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> E
     pools = [pooled(weights, [_of_task(own, index) for own in groups]) for index in range(len(SHIFTS))]
     return Expected(
         steps=steps,
-        tasks=math.fsum(weights) ** 2 / math.fsum(weight * weight for weight in weights),
+        tasks=effective(weights),
         gap=tuple(gap for gap, _ in pools),
         gap_se=tuple(se for _, se in pools),
     )
@@ -151,7 +162,10 @@ def _of_task(own: list[tuple[float, _Measured]], index: int) -> tuple[float, flo
 
 
 def pooled(weights: Sequence[float], effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The random-effects mean over tasks, and its standard error from their spread."""
+    """The random-effects mean over tasks, and its standard error from their spread, at least that of their noise.
+
+    A weighted mean lies too close to the tasks that count most, so the spread of each is divided by 1 - its share.
+    """
     values = [value for value, _ in effects]
     first = [weight / variance for weight, (_, variance) in zip(weights, effects, strict=True)]
     total = math.fsum(first)
@@ -163,8 +177,20 @@ def pooled(weights: Sequence[float], effects: Sequence[tuple[float, float]]) -> 
     last = [weight / (variance + tau2) for weight, (_, variance) in zip(weights, effects, strict=True)]
     total = math.fsum(last)
     mean = math.fsum(b * value for b, value in zip(last, values, strict=True)) / total
-    error = math.sqrt(math.fsum((b * (value - mean)) ** 2 for b, value in zip(last, values, strict=True))) / total
+    shares = [b / total for b in last]
+    seen = math.fsum((s * (v - mean)) ** 2 / (1 - s) for s, v in zip(shares, values, strict=True) if s < 1)
+    least = math.fsum(weight * s for weight, s in zip(weights, shares, strict=True)) / total
+    error = math.sqrt(max(seen, least))
     return mean, error
+
+
+def effective(weights: Sequence[float]) -> float:
+    """How many equal weights say as much as these.
+
+    >>> effective([1, 1, 1]), round(effective([1, 0.1]), 1)
+    (3.0, 1.2)
+    """
+    return math.fsum(weights) ** 2 / math.fsum(weight * weight for weight in weights)
 
 
 _QUANTILES = (
@@ -235,8 +261,3 @@ def known_range(steps: float) -> Range:
     position = min(max(10 * math.log10(steps), 0.0), len(rows) - 1.000001)
     one, two, share = rows[int(position)], rows[int(position) + 1], position - int(position)
     return range_from(steps, *(a + share * (b - a) for a, b in zip(one[1:], two[1:], strict=True)))
-
-
-@functools.cache
-def _known() -> tuple[_Measured, ...]:
-    return tuple(measured(sweep) for sweep in deciding(sweeps()))

@@ -15,7 +15,8 @@
     beta1, beta2, lr      of this cell; lr is the learning rate or a factor on it, empty where one was used
     seeds                 runs behind the loss
     loss                  mean validation loss, seed effects removed; empty where a run diverged or it is off the scale
-    se                    standard error of that mean, empty where it is not known
+    se                    standard error of that mean, empty where it is not known; our sweeps with one
+                          run per cell take the noise of other sweeps of the task
 
 A table of one's own needs `steps`, `beta1` (or `beta`) and `loss`; every other column has a default.
 """
@@ -25,7 +26,7 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -160,10 +161,22 @@ def _sweep(key: tuple[str, ...], cells: list[Cell]) -> EvidenceSweep:
         tokens_per_batch=_whole(tokens, "tokens_per_batch"),
         steps=round(length),
         optimizer=optimizer or "adamw",
-        varied=varied or ("tied" if all(cell.tied for cell in cells) else "beta1"),
+        varied=varied or _what_varies(cells),
         lr_tuned=tuned == "yes" if tuned else len({cell.lr for cell in cells}) > 1,
         cells=tuple(cells),
     )
+
+
+def _what_varies(cells: Sequence[Cell]) -> str:
+    """What a table without the column `varied` means: several tied betas are a tied sweep, with baselines or not.
+
+    >>> [_what_varies([Cell(*pair, None, 1, 2.0, None) for pair in pairs]) for pairs in (
+    ...     [(0.8, 0.8), (0.9, 0.9), (0.9, 0.999)], [(0.8, 0.99), (0.9, 0.99)], [(0.9, 0.95), (0.9, 0.99)])]
+    ['tied', 'beta1', 'beta2']
+    """
+    if all(cell.tied for cell in cells) or len({cell.beta1 for cell in cells if cell.tied}) > 1:
+        return "tied"
+    return "beta2" if len({cell.beta1 for cell in cells}) == 1 else "beta1"
 
 
 def _cell(row: Mapping[str, str]) -> Cell:

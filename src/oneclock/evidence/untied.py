@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from oneclock.evidence.excess import EDGE, Excess, curve
-from oneclock.evidence.model import UNKNOWN_SE, WIDTH, pooled, t_quantile
+from oneclock.evidence.model import UNKNOWN_SE, WIDTH, effective, pooled, t_quantile
 from oneclock.evidence.table import EvidenceSweep, sweeps
 from oneclock.rule import RECOMMENDED, positive
 
@@ -28,10 +28,17 @@ HALF_LIFE = 10e6
 FACTOR = 4.0
 """Sweeps over beta2 of this factor fewer or more steps are near."""
 
+FEWEST = 3
+"""Values of beta2 that a sweep must have tried to say what tying costs."""
+
 
 @dataclass(frozen=True)
 class Beta2Row:
-    """One sweep over beta2: its best beta2; what the recommended beta2 for its length, tying and 0.999 lose, in %."""
+    """One sweep over beta2, of so many `values`: the best, and what others lose, in %.
+
+    `loses` is of the recommended beta2 for its length, `torch_default` of 0.999, `tied` of a beta2 equal to the
+    recommended beta; beta1 stays at what the sweep used.
+    """
 
     source: str
     sweep: str
@@ -39,6 +46,7 @@ class Beta2Row:
     steps: int
     tokens_per_batch: int | None
     lr_tuned: bool
+    values: int
     best_beta2: float
     loses: Excess
     tied: Excess
@@ -66,6 +74,8 @@ class PairRow:
 @dataclass(frozen=True)
 class TyingCost:
     """What tying costs near a length: the loss of tied betas above that of (beta1, beta2), in per cent.
+
+    In sweeps over beta2 it is the loss of a beta2 as short as the recommended beta; beta1 was held, mostly near 0.9.
 
     `low` and `high` are the 95 % CI of the random-effects mean over `tasks` tasks. Below zero tying gains.
     """
@@ -136,7 +146,7 @@ def _tying(steps: float, near: Sequence[EvidenceSweep]) -> TyingCost | None:
         if cost is not None:
             weight = math.exp(-((math.log10(sweep.steps / steps) / WIDTH) ** 2) / 2)
             tasks.setdefault(sweep.task, []).append((weight, *cost))
-    if len(tasks) < 2:
+    if len(tasks) < 2 or beta2_for(steps) == RECOMMENDED(steps):
         return None
     weights, effects = [], []
     for own in tasks.values():
@@ -145,20 +155,29 @@ def _tying(steps: float, near: Sequence[EvidenceSweep]) -> TyingCost | None:
         weights.append(max(weight for weight, _, _ in own))
         effects.append((mean, math.fsum((weight * se) ** 2 for weight, _, se in own) / total**2))
     mean, se = pooled(weights, effects)
-    half = se * t_quantile(len(tasks) - 1)
+    half = se * t_quantile(effective(weights) - 1)
     return TyingCost(mean, mean - half, mean + half, len(tasks))
 
 
-def _beta2_cost(sweep: EvidenceSweep) -> tuple[float, float]:
-    """What tying costs in a sweep over beta2, and its standard error."""
+def _beta2_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
+    """What the recommended beta as beta2 costs in a sweep over beta2, and its standard error; beta1 is the sweep's.
+
+    None of fewer than three values of beta2: a straight line between two of them says little of what lies between.
+    """
     measured = curve(sweep)
-    assert measured is not None  # only those with a curve are asked
+    if measured is None or len(measured.points) < FEWEST:
+        return None
     tied, apart = measured.at(RECOMMENDED(sweep.steps)), measured.at(beta2_for(sweep.steps))
     return tied.percent - apart.percent, math.hypot(tied.se or UNKNOWN_SE, apart.se or UNKNOWN_SE)
 
 
 def _pair_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
-    """What tying costs in a sweep that tried the recommended beta1 with another beta2, and its standard error."""
+    """What tying costs in a sweep that tried the recommended beta1 with another beta2, and its standard error.
+
+    None of a sweep over beta1: it has no tied betas.
+    """
+    if sweep.varied not in ("tied", "pairs"):
+        return None
     tied, pairs = _tied_and_pairs(sweep)
     if not pairs or tied.at_least:
         return None
@@ -172,13 +191,14 @@ def _pair_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
 
 
 def _tied_and_pairs(sweep: EvidenceSweep) -> tuple[Excess, dict[float, tuple[float, float | None]]]:
-    """The tied recommended beta; by beta2, what the recommended beta1 with it loses over the best tied one, and se."""
+    """The tied recommended beta; by longer beta2, what the recommended beta1 with it loses over the best tied; se."""
     measured, own = curve(sweep), math.log(RECOMMENDED.one_minus_beta(sweep.steps))
     assert measured is not None  # only those with a curve are asked
     best = measured.best.loss
     pairs: dict[float, tuple[float, float | None]] = {}
     for cell in sweep.cells:
-        if not cell.tied and cell.loss is not None and abs(math.log(1 - cell.beta1) - own) <= EDGE:
+        longer = not cell.tied and math.log(1 - cell.beta2) < own - EDGE
+        if longer and cell.loss is not None and abs(math.log(1 - cell.beta1) - own) <= EDGE:
             percent, se = 100 * (cell.loss / best - 1), None if cell.se is None else 100 * cell.se / best
             pairs[cell.beta2] = min(pairs.get(cell.beta2, (math.inf, None)), (percent, se), key=lambda pair: pair[0])
     return measured.at(1 - math.exp(own)), pairs
@@ -212,6 +232,7 @@ def _row(sweep: EvidenceSweep) -> Beta2Row:
         steps=sweep.steps,
         tokens_per_batch=sweep.tokens_per_batch,
         lr_tuned=sweep.lr_tuned,
+        values=len(measured.points),
         best_beta2=1 - math.exp(measured.best.x),
         loses=measured.at(beta2_for(sweep.steps)),
         tied=measured.at(RECOMMENDED(sweep.steps)),
