@@ -179,9 +179,22 @@ def test_the_rows_near_a_length_are_near_it():
 
 def test_the_learning_rate_is_advised_from_tuned_sweeps_alone():
     advice = {(one.beta2, one.sweeps): one for one in lr_advice(1_000)}
-    assert set(advice) == {(0.999, 13), (0.95, 13)}
+    assert set(advice) == {(0.999, 12), (0.95, 13)}
     assert all(one.low <= one.factor <= one.high for one in advice.values())
     assert lr_advice(10**8) == []
+
+
+def test_a_best_learning_rate_at_the_edge_says_nothing():
+    """The same sweep twice; in the second the pair's best learning rate is the largest one tried."""
+    about = {"source": "s", "steps": "4000", "varied": "tied", "lr_tuned": "yes"}
+    rows = [
+        about | {"beta1": "0.9", "beta2": beta2, "lr": f"{lr:g}", "loss": f"{3 + 0.1 * math.log2(lr / best) ** 2}"}
+        for beta2, best in (("0.9", 1), ("0.999", 2))
+        for lr in (0.5, 1, 2, 4)
+    ]
+    (one,) = lr_advice(4_000, grouped(rows))
+    assert (one.factor, one.sweeps) == (0.5, 1)
+    assert lr_advice(4_000, grouped(rows[:-1])) == []
 
 
 def test_two_betas_are_the_laws_and_a_longer_one():

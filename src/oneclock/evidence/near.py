@@ -138,16 +138,22 @@ def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> 
 
 
 def _factor(sweep: EvidenceSweep, beta1: float, beta2: float) -> float | None:
-    """The best learning rate at the swept tied beta nearest to the recommended one, over that of the pair."""
+    """The best learning rate at the swept tied beta nearest to the recommended one, over that of the pair.
+
+    None where one of them is the smallest or largest that was tried: the best might lie beyond.
+    """
     pair = _best([cell for cell in sweep.cells if (cell.beta1, cell.beta2) == (beta1, beta2)])
     wanted = math.log(RECOMMENDED.one_minus_beta(sweep.steps))
     tied = [cell for cell in sweep.cells if cell.tied and cell.loss is not None]
     nearest = min((cell.beta1 for cell in tied), key=lambda beta: abs(math.log(1 - beta) - wanted), default=None)
-    ours = _best([cell for cell in tied if cell.beta1 == nearest])
+    ours = _best([cell for cell in sweep.cells if cell.tied and cell.beta1 == nearest])
     if pair is None or ours is None or pair.lr is None or ours.lr is None:
         return None
     return ours.lr / pair.lr
 
 
 def _best(cells: Sequence[Cell]) -> Cell | None:
-    return min((cell for cell in cells if cell.loss is not None), key=lambda cell: cell.loss or 0.0, default=None)
+    """The cell with the lowest loss; None where its learning rate is at the edge of those tried."""
+    best = min((cell for cell in cells if cell.loss is not None), key=lambda cell: cell.loss or 0.0, default=None)
+    tried = [cell.lr for cell in cells if cell.lr is not None]
+    return None if best is None or best.lr in (min(tried, default=None), max(tried, default=None)) else best
