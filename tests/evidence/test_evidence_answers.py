@@ -110,7 +110,7 @@ def test_the_answers_are_monotone_and_smooth_and_lie_in_their_range():
         assert one.beta_low <= one.beta <= one.beta_high
 
 
-@pytest.mark.parametrize("steps", [1_000, 4_000, 20_000, 64_000])
+@pytest.mark.parametrize("steps", [1_000, 4_000, 20_000])
 def test_the_law_is_not_inferior_to_any_memory_of_half_to_twice_its_length(steps):
     expected, high = model.expected(steps).against_others()
     assert 0 <= expected < high < model.MARGIN
