@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 from oneclock.horizon import Curve, early_stop, effective_horizon, mean_best_loss, useful_horizon
 from oneclock.rule import RECOMMENDED, Refresh, Rule, nearest_beta
@@ -93,11 +93,14 @@ def main() -> None:
         print(row(name, "useful horizon = planned steps" if same else "planned steps", sweeps, plans))
         if not same:
             print(row(name, "useful horizon", sweeps, ours))
-    ended = [(stop, curve) for curve, plan in curves if (stop := early_stop(curve, plan)).ran_out]
-    false = sum(curve.best_step > stop.stop for stop, curve in ended)
     turned = sum(useful_horizon(curve, plan).turned for curve, plan in curves)
-    print(f"\n{len(curves)} curves; the paper's early stop came before the end in {len(ended)}, and in {false} of them")
-    print(f"a later evaluation was better; a turn is confirmed in {turned}")
+    many = [(curve, plan) for curve, plan in curves if len(curve.steps) >= 10]
+    ended = [(stop, curve) for curve, plan in many if (stop := early_stop(curve, plan)).ran_out]
+    false = [stop.stop / curve.best_step for stop, curve in ended if curve.best_step > stop.stop]
+    print(f"\n{len(curves)} curves; a turn is confirmed in {turned}")
+    print(f"{len(many)} have at least ten evaluations; on them the paper's")
+    print(f"early stop came before the end in {len(ended)}; in {len(false)} of them a later evaluation was better,")
+    print(f"and the stop came at {median(false):.2f} of its step (the median)")
 
 
 if __name__ == "__main__":

@@ -115,6 +115,43 @@ def test_noise_larger_than_the_trend_gives_the_plan_and_a_wide_interval(count):
     assert turned <= 4
 
 
+def wandering(count, shared, seed):
+    """A loss that falls for a third of the run and then stays, with noise that neighbours share."""
+    draw, error, losses = random.Random(seed), 0.0, []
+    for at in range(count):
+        error = shared * error + math.sqrt(1 - shared**2) * draw.gauss(0, 0.03)
+        losses.append(1 + max(0.0, 1 - 3 * (at + 1) / count) + error)
+    return losses
+
+
+@pytest.mark.parametrize(("count", "shared", "most"), [(20, 0.5, 3), (64, 0.5, 8), (100, 0.5, 4), (300, 0.8, 8)])
+def test_noise_that_neighbours_share_is_seldom_a_turn(count, shared, most):
+    assert sum(found(wandering(count, shared, seed)).turned for seed in range(100)) <= most
+
+
+@pytest.mark.parametrize("count", [20, 64, 300])
+def test_noise_that_grows_is_seldom_a_turn(count):
+    turned = 0
+    for seed in range(60):
+        draw = random.Random(seed)
+        losses = [loss + draw.gauss(0, 0.2 * (at / count) ** 3) for at, loss in enumerate(falling(count, 0.01, seed))]
+        turned += found(losses).turned
+    assert turned <= 9
+
+
+@pytest.mark.parametrize("count", [10, 20, 40, 64])
+def test_two_high_losses_at_the_end_are_no_turn(count):
+    curves = [falling(count, 0.01, seed) for seed in range(20)]
+    assert sum(found([*losses[:-2], *(loss + 1 for loss in losses[-2:])]).turned for losses in curves) <= 1
+
+
+def test_a_finished_run_that_comes_down_again_but_stays_clearly_higher_turned():
+    losses = [1 + max(0.0, 1 - at / 12) + (at > 12) * (0.2 + math.exp(-(((at - 32) / 9) ** 2))) for at in range(64)]
+    answer = found(losses)
+    assert answer.turned
+    assert answer.low <= 1300 <= answer.high
+
+
 def test_an_early_turn_of_a_long_curve_is_found_where_it_is():
     answer = found(valley(40, 5000, noise=0.001, slope=5.0))
     assert answer.turned

@@ -119,7 +119,7 @@ def advise(
     >>> curve = Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps])
     >>> advice = advise(LoggedRun("a", curve, Arguments(beta1=0.9, beta2=0.999, max_steps=20_000)))
     >>> advice.turned, advice.useful, advice.low, advice.high, round(advice.beta, 3)
-    (True, 9980, 9240, 10700, 0.935)
+    (True, 9980, 9340, 10600, 0.935)
     """
     material = collect(
         source,

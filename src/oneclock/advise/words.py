@@ -99,20 +99,25 @@ def _useful(advice: Advice) -> str:
     if advice.turned:
         return f"Useful for {useful} of {plan} {unit}{interval}."
     if any(one.useful.turned for one in advice.runs):
-        return f"Useful for {useful} of {plan} {unit} on average; not all runs turned{interval}."
+        return _fitting(f"Useful for {useful} of {plan} {unit} on average; not all runs turned", interval)
     if advice.diverged:
         return f"Useful for at most {useful} {unit}: then the run diverged{interval}."
     if not advice.finished:
         start = f"After {plain(max(one.useful.seen for one in advice.runs))} of {plan} {unit}"
         if advice.useful < advice.plan:
-            return f"{start}: a turn near {useful} is likely, not confirmed{interval}."
+            return _fitting(f"{start}: a turn near {useful} is likely, not confirmed", interval)
         return f"{start}: {_percent(advice.stays)} likely to stay useful to the end."
     if advice.stays < 0.5:
         turn = plain(_digits(advice.turn))
-        return f"A turn near {turn} is likely, not confirmed: count on {useful} {unit}{interval}."
+        return _fitting(f"A turn near {turn} is likely, not confirmed: count on {useful} {unit}", interval)
     if advice.stays >= _SURE:
         return f"Useful to the end: {useful} {unit}."
-    return f"No turn is confirmed: count on all {useful} {unit}{interval}."
+    return _fitting(f"No turn is confirmed: count on all {useful} {unit}", interval)
+
+
+def _fitting(sentence: str, interval: str) -> str:
+    """The sentence with its interval where both fit one line; the row `horizon` has the interval too."""
+    return f"{sentence}{interval if len(sentence + interval) < _WIDTH else ''}."
 
 
 def _beta(advice: Advice) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import fmean
 
-from oneclock.horizon.unimodal import misfits, noise_variance, without_spikes
+from oneclock.horizon.unimodal import lasting_variance, misfits, noise_variance, without_spikes
 
 GROUPS = 64
 """A longer curve is averaged in at most this many groups of neighbours, whose common noise then counts once."""
@@ -20,6 +20,7 @@ GROUPS = 64
 _NO_TURN = 0.5  # before any evaluation: the probability that a run stays useful to the end of its plan
 _EARLIEST = 0.02  # of the plan: the prior has as little mass before it as there is time
 _LOWER = 3.0  # noise standard deviations: a later loss lower by so much rules a turn out
+_MANY = 20  # evaluations from which their noise is known well
 _AHEAD = 12  # places between the last evaluation and the end of the plan
 _NEAR = 4  # a turn in the first 1 / _NEAR of a long curve is looked at again, in that part alone
 
@@ -29,7 +30,8 @@ class Turns:
     """The probability of a turn between any two of `edges`, and of `none` before the end of the plan.
 
     `later` is the probability that the turn, if any, comes after the last evaluation; `noise` is the standard deviation
-    of one loss around the trend.
+    of one loss around the trend. `levels` are the losses at `places`, averaged in groups and
+    without spikes upwards; `error` is the standard deviation of one, larger where neighbours share their noise.
     """
 
     edges: Sequence[float]
@@ -37,6 +39,9 @@ class Turns:
     none: float
     later: float
     noise: float
+    places: Sequence[float]
+    levels: Sequence[float]
+    error: float
 
     def quantile(self, share: float) -> float:
         """The place by which the turn has come with that probability; the end of the plan where it has not by then."""
@@ -63,24 +68,26 @@ def turns(steps: Sequence[float], losses: Sequence[float], seen: float, plan: fl
         steps, losses = steps[:near], losses[:near]
         weighed = _weighed(steps, [loss / scale for loss in losses], steps[-1], plan, open_end=False)
         high = weighed.quantile(0.95)
-    return Turns(weighed.edges, weighed.shares, weighed.none, weighed.later, weighed.noise * scale)
+    levels = [level * scale for level in weighed.levels]
+    return replace(weighed, noise=weighed.noise * scale, levels=levels, error=weighed.error * scale)
 
 
 def outside(evaluations: int) -> float:
     """The share of the weights that is left out of the 90 % interval.
 
-    The weights are wider than they need be, and the interval always holds the lowest loss: with a quarter of
-    the weights left out it covers 90 % of simulated curves, with 45 % where a long curve is averaged in groups
-    (`docs/research/horizon.md`).
+    The weights are wider than they need be, and the interval always holds the lowest loss. These shares make it cover
+    90 % of simulated curves (`docs/research/horizon.md`).
     """
-    return 0.25 if evaluations <= GROUPS else 0.45
+    return 0.25 if evaluations < _MANY else 0.35 if evaluations <= GROUPS else 0.45
 
 
 def _weighed(steps: Sequence[float], losses: Sequence[float], seen: float, plan: float, open_end: bool) -> Turns:
-    centres, levels, size = _grouped(steps, losses)
-    variance = noise_variance(levels)
-    levels = without_spikes(levels, variance)
-    odds = _odds(levels, variance)
+    centres, means, size = _grouped(steps, losses)
+    single = noise_variance(means)
+    levels = without_spikes(means, single)
+    variance = lasting_variance(levels)
+    ended = open_end and plan - seen < seen / len(steps)
+    odds = _odds(levels, variance, _low_later(levels, single if ended else math.inf))
     edges = [0.0, *centres[:-1], seen]
     prior = [_prior(start / plan) - _prior(end / plan) for start, end in pairwise(edges)]
     weights = [(1 - _NO_TURN) * share * odd for share, odd in zip(prior, odds[:-1], strict=True)]
@@ -96,14 +103,21 @@ def _weighed(steps: Sequence[float], losses: Sequence[float], seen: float, plan:
     total = math.fsum(weights) + none
     shares = [weight / total for weight in weights]
     later = none / total + math.fsum(shares[len(centres) :])
-    return Turns(edges, shares, none / total, later, math.sqrt(variance * size))
+    noise = math.sqrt(single * size)
+    kept = [*map(min, means, levels)]  # a sharp turn looks like a spike
+    return Turns(edges, shares, none / total, later, noise, centres, kept, math.sqrt(variance))
 
 
-def _odds(levels: Sequence[float], variance: float) -> list[float]:
-    """How well a turn before, between and after the losses fits: 1 at best, 0 where a later loss is clearly lower."""
+def _odds(levels: Sequence[float], variance: float, low_later: Sequence[bool]) -> list[float]:
+    """How well a turn before, between and after the losses fits: 1 at best, 0 where the lowest loss is elsewhere.
+
+    It is elsewhere where a later loss is clearly lower, and where no loss from there on is `low_later`.
+    """
     errors = misfits(levels)
     lowest = min(levels) + _LOWER * math.sqrt(variance)
     allowed = [reached <= lowest for reached in accumulate([*levels, levels[-1]], min)]
+    both = [early and late for early, late in zip(allowed, low_later, strict=True)]
+    allowed = both if any(both) else allowed
     least = min(error for error, possible in zip(errors, allowed, strict=True) if possible)
 
     def odd(error: float) -> float:
@@ -111,6 +125,19 @@ def _odds(levels: Sequence[float], variance: float) -> list[float]:
         return math.exp(-min(excess / variance / 2, 700.0)) if variance > 0 else float(excess <= 0)
 
     return [odd(error) if possible else 0.0 for error, possible in zip(errors, allowed, strict=True)]
+
+
+def _low_later(levels: Sequence[float], variance: float) -> list[bool]:
+    """For a turn before, between and after the losses: whether a mean over three around or after it is near the lowest.
+
+    Where a run has ended, an earlier loss that is clearly lower shows that it turned, even if it came down again later.
+    """
+    threes = [fmean(three) for three in zip(levels, levels[1:], levels[2:], strict=False)]
+    if not threes:
+        return [True] * (len(levels) + 1)
+    clear = min(threes) + _LOWER * math.sqrt(2 * variance / 3)
+    near = [level <= clear for level in accumulate(reversed(threes), min)][::-1]
+    return [True] * 4 + near[1:]  # a turn lies before, in or just after the lowest three
 
 
 def _prior(share: float) -> float:

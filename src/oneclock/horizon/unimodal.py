@@ -7,9 +7,10 @@ The fit assumes no formula: before the turn it is the best decreasing sequence, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 
 _CHI2_MEDIAN = 0.455  # median of a squared standard normal value
+_ENOUGH = 10  # losses or means: their noise can be told from so many
 _OUTLIER = 4.0  # in noise standard deviations
 
 
@@ -30,7 +31,32 @@ def noise_variance(losses: Sequence[float]) -> float:
     spread counts as one more such distance, so that three evaluations cannot pass for exact.
     """
     threes = zip(losses, losses[1:], losses[2:], strict=False)
-    squares = [(here - (left + right) / 2) ** 2 * 2 / 3 for left, here, right in threes]
+    return _variance(losses, [(here - (left + right) / 2) ** 2 * 2 / 3 for left, here, right in threes])
+
+
+def lasting_variance(losses: Sequence[float]) -> float:
+    """The variance of a loss that counts in a mean: larger where neighbours share their error or the noise grows.
+
+    The largest of the noise of all losses, of their later half, and of means over two and over four neighbours. For
+    these a bend of the trend does not enter it either.
+
+    >>> waves = [0.0, 0.1, 0.3, 0.4, 0.3, 0.1] * 10
+    >>> lasting_variance(waves) > 2 * noise_variance(waves)
+    True
+    """
+    variances = [noise_variance(losses)]
+    if len(losses) >= 2 * _ENOUGH:
+        variances.append(noise_variance(losses[len(losses) // 2 :]))
+    for size in (2, 4):
+        means = [fmean(losses[at : at + size]) for at in range(len(losses) % size, len(losses), size)]
+        if len(means) >= _ENOUGH:
+            fours = zip(means, means[1:], means[2:], means[3:], strict=False)
+            squares = [(first - 3 * second + 3 * third - last) ** 2 / 20 for first, second, third, last in fours]
+            variances.append(_variance(means, squares) * size)
+    return max(variances)
+
+
+def _variance(losses: Sequence[float], squares: Sequence[float]) -> float:
     if not squares:
         return 0.0
     spread = 0.05 * (median(losses) - min(losses))

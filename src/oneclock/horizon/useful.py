@@ -9,12 +9,12 @@ likely than not. `docs/research/horizon.md` has the method and its tested covera
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, median
 
 from oneclock.horizon.curve import Curve
-from oneclock.horizon.turns import outside, turns
+from oneclock.horizon.turns import Turns, outside, turns
 from oneclock.horizon.unimodal import misfits
 
 LATER = 3
@@ -22,6 +22,7 @@ LATER = 3
 
 _STILL = 0.05  # a turn counts only where the run still improves with less than this probability
 _CLEAR = 3.0  # standard errors: a turn counts only where the rise since is larger
+_ABOVE = 1.5  # noise standard deviations: and where so many later losses lie higher by that
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ def _judge(curve: Curve, length: float) -> UsefulHorizon:
     middle = max(weights.quantile(0.5), steps[0])  # what came before the first evaluation is not known
     lowest = curve.best_step
     low, high = min(weights.quantile(tails / 2), lowest), max(weights.quantile(1 - tails / 2), lowest, middle)
-    enough = sum(step > max(middle, lowest) for step in steps) >= LATER
-    turned = enough and weights.later < _STILL and _rise(kept, low, high, weights.noise) > _CLEAR
+    enough = sum(place > max(middle, lowest) for place in weights.places) >= LATER
+    turned = enough and weights.later < _STILL and _has_risen(weights, low, high)
     turn = _readable(middle if turned else weights.quantile((1 - weights.none) / 2))
     expected = turned or (weights.none < 0.5 and not _finished(length, seen, len(curve.steps)))
     if not turned:
@@ -127,22 +128,20 @@ def _falls_again(curve: Curve, noise: float) -> bool:
     return math.sqrt(max(misfit[0] - misfit[-1], 0.0)) > _CLEAR * noise / scale
 
 
-def _rise(points: Sequence[tuple[float, float]], low: float, high: float, noise: float) -> float:
-    """By how many standard errors the losses after the interval of the turn lie above those in it.
+def _has_risen(weights: Turns, low: float, high: float) -> bool:
+    """Whether the losses after the interval of the turn lie clearly above those in it, and at least three of them do.
 
-    The lowest loss is left out, and an interval of one or two evaluations gets its neighbours: where noise is all there
-    is, the lowest of many losses lies far below the others.
+    Their median counts, which one or two high losses do not move. The lowest loss is left out, and an interval of one
+    or two losses gets its neighbours: where noise is all there is, the lowest of many losses lies far below the others.
     """
-    after = [loss for step, loss in points if step > high]
-    after = after if len(after) >= LATER else [loss for _, loss in points[-LATER:]]
-    places = [place for place, (step, _) in enumerate(points) if low <= step <= high]
-    if len(places) < LATER:
-        places = [*range(max(places[0] - 1, 0), min(places[-1] + 2, len(points)))]
-    lowest = min(loss for _, loss in points)
-    inside = [points[place][1] for place in places if points[place][1] > lowest] or [lowest]
-    error = noise * math.sqrt(1 / len(after) + 1 / len(inside))
-    rise = fmean(after) - fmean(inside)
-    return rise / error if error > 0 else math.copysign(math.inf, rise)
+    levels, lowest = weights.levels, min(weights.levels)
+    first, end = bisect_left(weights.places, low), bisect_right(weights.places, high)
+    after = sorted(levels[min(end, max(len(levels) - LATER, 0)) :])
+    near = levels[first:end] if end - first >= LATER else levels[max(first - 1, 0) : end + 1]
+    near = [level for level in near if level > lowest] or [lowest]
+    clear = median(after) - fmean(near) > _CLEAR * weights.error * math.sqrt(1 / len(after) + 1 / len(near))
+    third = after[-min(LATER, len(after))]
+    return clear and third - fmean(levels[first:end] or [lowest]) > _ABOVE * weights.error
 
 
 def _readable(value: float) -> float:

@@ -76,8 +76,8 @@ def advice(losses: Mapping[int, float], budget: float, beta: float | None) -> st
 
     >>> losses = {step: abs(step - 10_000) / 10_000 + 1 for step in range(500, 20_500, 500)}
     >>> print(advice(losses, budget=20_000, beta=0.95))
-    oneclock: Useful for 9,980 of 20,000 steps (90 % interval 9,240 to 10,700).
-    Beta 0.935 for the next run; 0.932 to 0.937 across the interval.
+    oneclock: Useful for 9,980 of 20,000 steps (90 % interval 9,340 to 10,600).
+    Beta 0.935 for the next run; 0.932 to 0.936 across the interval.
     BalancedAdamW(model.parameters(), lr=..., horizon=9_980)
     """
     curve = _curve(losses)
