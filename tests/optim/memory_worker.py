@@ -1,10 +1,14 @@
 """Prints the bytes that one optimizer step needs beyond what it keeps, by dtype. Linux only. Not a test itself.
 
-Usage: memory_worker.py PATH: definition, loop, transposed, negated, expanded, stochastic, compiled or full
+Usage: memory_worker.py PATH: definition, loop, transposed, negated, expanded, stochastic, compiled, triton,
+full or load
+
+"load" is no step: it loads a checkpoint of compact state, and what it keeps of it counts too.
 
 The peak is that of the process (VmHWM), set back before a step. A small step before it loads all code.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +17,7 @@ import torch
 from oneclock import BalancedAdamW
 
 WEIGHTS = 2**23
+LOADED: list[BalancedAdamW] = []  # kept, so that no memory is used twice
 OPTIONS: dict[str, dict] = {
     "definition": {"fused": False},
     "stochastic": {"fused": False, "stochastic_rounding": True},
@@ -40,7 +45,25 @@ def stepper(path, weights, dtype):
         [p], beta=0.9, **{"state": "compact", "stochastic_rounding": False, **OPTIONS.get(path, {})}
     )
     p.grad = arranged(path, torch.ones(weights, dtype=dtype))
+    if path == "load":
+        optimizer.step()
+        return p, lambda: load(p, optimizer.state_dict())
     return p, torch.compile(optimizer.step) if path == "compiled" else optimizer.step
+
+
+def load(p, checkpoint):
+    LOADED.append(BalancedAdamW([p], beta=0.9, state="compact"))
+    LOADED[-1].load_state_dict(checkpoint)
+
+
+def use_interpreter():
+    """Let the GPU kernel update tensors on the CPU. Large blocks, because the interpreter is slow."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    from oneclock.optim import compact_group, compact_triton
+
+    compact_triton.BLOCK = 2**16
+    compact_group.KERNELS["cpu"] = ("triton", "compact_triton", "")
+    compact_group.kernel_for.cache_clear()
 
 
 def main(path, dtype):
@@ -57,5 +80,7 @@ def main(path, dtype):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    if sys.argv[1] == "triton":
+        use_interpreter()
     for dtype in (torch.float32, torch.bfloat16):
         main(sys.argv[1], dtype)

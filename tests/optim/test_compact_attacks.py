@@ -4,8 +4,14 @@ import math
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Shard
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils._pytree import tree_map_only
 
 from oneclock import BalancedAdam, BalancedAdamW
+from oneclock.optim import compact_group
 
 PATHS = [pytest.param(False, id="definition"), pytest.param(None, id="fastest path")]
 
@@ -181,3 +187,138 @@ def test_a_ratio_and_its_negative_are_rounded_to_opposite_means(size):
     noise = 0.5 / math.sqrt(count)
     assert means[0] == pytest.approx(expected, abs=4 * noise)
     assert means[1] == pytest.approx(-expected, abs=4 * noise)
+
+
+class Quantized(torch.Tensor):
+    """A parameter without memory of its own: it keeps another tensor, and sends all operations there."""
+
+    @staticmethod
+    def __new__(cls, kept):
+        return torch.Tensor._make_wrapper_subclass(cls, kept.shape, dtype=kept.dtype)
+
+    def __init__(self, kept):
+        self.kept = kept
+
+    @classmethod
+    def __torch_dispatch__(cls, operation, types, args=(), kwargs=None):
+        if operation is torch.ops.aten.detach.default:
+            return cls(args[0].kept)
+        plain = tree_map_only(Quantized, lambda tensor: tensor.kept, (args, kwargs or {}))
+        return operation(*plain[0], **plain[1])
+
+
+@pytest.mark.parametrize("wrap_gradient", [True, False])
+def test_a_parameter_without_memory_of_its_own_is_stepped_by_the_definition(wrap_gradient):
+    """The loop wrote to address 0, and the process died."""
+    p, plain = torch.nn.Parameter(Quantized(torch.ones(4))), torch.nn.Parameter(torch.ones(4))
+    for parameter in (p, plain):
+        optimizer = BalancedAdamW([parameter], lr=0.1, beta=0.9, state="compact")
+        for _ in range(3):
+            g = torch.tensor([1.0, 2.0, -1.0, 0.0])
+            parameter.grad = Quantized(g) if wrap_gradient and parameter is p else g
+            optimizer.step()
+    assert torch.equal(p.kept, plain.detach())
+
+
+def test_torchs_lazy_zeros_are_a_gradient_of_zeros_at_every_step():
+    """They have no memory either. Only the first step of a parameter asked for that."""
+    lazy, plain = (torch.nn.Parameter(torch.ones(4)) for _ in range(2))
+    for p, zeros in ((lazy, torch._efficientzerotensor(4)), (plain, torch.zeros(4))):
+        optimizer = BalancedAdamW([p], lr=0.1, beta=0.9, state="compact")
+        for g in (zeros, torch.ones(4), zeros, zeros):
+            p.grad = g
+            optimizer.step()
+    assert torch.equal(lazy, plain)
+
+
+@pytest.mark.parametrize(("state", "fused"), [("full", None), ("compact", None), ("compact", False)])
+def test_a_second_backward_through_an_old_graph_is_an_error(state, fused):
+    """As with torch's plain loop. Autograd cannot see what a kernel writes: old and new weights were mixed."""
+    w = torch.nn.Parameter(torch.eye(3))
+    optimizer = BalancedAdamW([w], beta=0.9, state=state, fused=fused)
+    loss = (torch.ones(2, 3) @ w @ w).square().sum()
+    for attempt in range(2):
+        if attempt:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                loss.backward()
+        else:
+            loss.backward(retain_graph=True)
+            optimizer.step()
+
+
+@pytest.mark.parametrize("fused", PATHS)
+def test_another_default_device_is_not_where_the_counter_lives(fused):
+    with torch.device("meta"):
+        p = torch.nn.Parameter(torch.ones(3, device="cpu"))
+        optimizer = BalancedAdamW([p], beta=0.9, state="compact", fused=fused)
+        p.grad = torch.ones_like(p)
+        optimizer.step()
+    assert optimizer.state[p]["step"].device.type == "cpu"
+
+
+def test_a_step_of_fake_tensors_shows_the_memory_of_a_training_without_running_it():
+    with FakeTensorMode():
+        p = torch.nn.Parameter(torch.ones(1000))
+        optimizer = BalancedAdamW([p], beta=0.9, state="compact", stochastic_rounding=True)
+        for _ in range(2):
+            p.grad = torch.ones(1000)
+            optimizer.step()
+        assert sum(optimizer.state[p][name].nbytes for name in ("ratio", "scale")) == 3000
+
+
+def test_a_process_outside_the_mesh_of_a_parameter_has_nothing_to_do():
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=3, world_size=4)
+    try:
+        mesh = DeviceMesh("cpu", [0, 1])
+
+        def empty():
+            placed = {"run_check": False, "shape": torch.Size((6,)), "stride": (1,)}
+            return DTensor.from_local(torch.empty(0), mesh, [Shard(0)], **placed)
+
+        p = torch.nn.Parameter(empty())
+        p.grad = empty()
+        BalancedAdamW([p], beta=0.9, state="compact").step()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_two_optimizers_that_load_one_checkpoint_go_their_own_ways():
+    p, q = (torch.nn.Parameter(torch.ones(50)) for _ in range(2))
+    first = BalancedAdamW([p], beta=0.9, state="compact")
+    p.grad = torch.ones(50)
+    first.step()
+    second = BalancedAdamW([q], beta=0.9, state="compact")
+    second.load_state_dict(first.state_dict())
+    before = {name: value.clone() for name, value in first.state[p].items()}
+    q.grad = -torch.ones(50)
+    second.step()
+    assert second.state[q]["step"] == 2
+    assert all(torch.equal(value, before[name]) for name, value in first.state[p].items())
+
+
+def test_a_folder_that_cannot_be_written_only_costs_the_compiled_files(monkeypatch):
+    """As root installs a package in a container, and someone without a home runs it."""
+    loop = pytest.importorskip("oneclock.optim.compact_loop")
+    asked = []
+
+    def njit(**options):
+        asked.append(options.get("cache", False))
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(loop, "njit", njit)
+    assert loop._compiled(len) is len
+    assert asked == [True, False]
+
+
+def test_a_kernel_that_cannot_be_imported_is_a_warning(monkeypatch):
+    """Numba refuses a NumPy that is newer than it knows, with an ImportError."""
+
+    def refuse(name):
+        raise ImportError("Numba needs NumPy 2.2 or less")
+
+    monkeypatch.setattr(compact_group.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(compact_group.importlib, "import_module", refuse)
+    with pytest.warns(UserWarning, match="numba cannot be imported: Numba needs NumPy"):
+        assert compact_group.kernel_for.__wrapped__("cpu") is None

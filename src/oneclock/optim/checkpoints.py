@@ -13,6 +13,33 @@ from oneclock.optim.layout import describe_mismatch
 from oneclock.rule import checked_beta
 
 
+class Uncast:
+    """A tensor of a checkpoint that torch's loading leaves alone: it would make float32 of all ratios and scales."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+def without_cast(saved: dict[Any, Any]) -> dict[Any, Any]:
+    """A copy of a checkpoint's state in which ratios and scales are wrapped."""
+
+    def wrapped(name: str, value: Any) -> Any:
+        return Uncast(value) if name in (RATIO, SCALE) and isinstance(value, Tensor) else value
+
+    return {
+        number: {name: wrapped(name, value) for name, value in own.items()} if isinstance(own, dict) else own
+        for number, own in saved.items()
+    }
+
+
+def unwrap(saved: dict[Tensor, dict[str, Any]]) -> None:
+    """Copy wrapped tensors to the device of their parameter, in place."""
+    for p, own in saved.items():
+        for name, value in own.items() if isinstance(own, dict) else ():
+            if isinstance(value, Uncast):
+                own[name] = value.tensor.to(p.device, copy=True)
+
+
 def check_loaded(groups: list[dict[str, Any]], saved: dict[Tensor, dict[str, Any]]) -> None:
     """Raise ValueError unless groups and state come from an optimizer of Adam's kind and fit the parameters."""
     for group in groups:
@@ -71,7 +98,7 @@ def pack_group(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> No
         if RATIO not in own:
             saved[p] = pack(p, {**own, "step": step}, group["betas"], group["eps"])
         else:
-            own["step"] = step.cpu().to(torch.int64)
+            own["step"] = step.to("cpu", torch.int64, copy=True)  # two optimizers may load one checkpoint
             own.update({RATIO: own[RATIO].to(torch.int8), SCALE: own[SCALE].to(torch.bfloat16)})
 
 

@@ -60,7 +60,7 @@ def new_state(p: Tensor) -> dict[str, Tensor]:
     [('step', (), 8), ('ratio', (2, 3), 1), ('scale', (2, 3), 2)]
     """
     return {
-        "step": torch.zeros((), dtype=torch.int64),
+        "step": torch.zeros((), dtype=torch.int64, device="cpu"),  # also where another device is the default
         RATIO: torch.zeros_like(p, dtype=torch.int8),
         SCALE: torch.zeros_like(p, dtype=torch.bfloat16),
     }
@@ -114,8 +114,9 @@ def advance(p: Tensor, grad: Tensor, own: dict[str, Tensor], beta: float, settin
     """One step of one parameter, in place, by the definition."""
     own["step"] += 1
     compiling = torch.compiler.is_compiling()
-    step: Any = own["step"] if compiling else int(own["step"])
-    a, keys = weight(beta, step.double() if compiling else step), step_keys(step)
+    no_number = compiling or type(own["step"]) is not Tensor  # a fake tensor has no value
+    step: Any = own["step"] if no_number else int(own["step"])
+    a, keys = weight(beta, step.double() if no_number else step), step_keys(step)
     tensors = [local_tensor(tensor) for tensor in (p, grad, own[RATIO], own[SCALE])]
     device, shape = tensors[0].device, tuple(tensors[0].shape)
     most = tensors[0].numel() if compiling else CPU_BLOCK if device.type == "cpu" else DEVICE_BLOCK

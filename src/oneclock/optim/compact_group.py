@@ -42,7 +42,11 @@ def kernel_for(device_type: str) -> ModuleType | None:
     package, module, _ = KERNELS[device_type]
     if not importlib.util.find_spec(package):
         return None
-    return importlib.import_module(f"oneclock.optim.{module}")
+    try:
+        return importlib.import_module(f"oneclock.optim.{module}")
+    except ImportError as error:  # Numba refuses a NumPy that is newer than it knows
+        warnings.warn(f"{package} cannot be imported: {error}", stacklevel=2)
+        return None
 
 
 def check_group(group: dict[str, Any]) -> None:
@@ -122,7 +126,7 @@ def _row_again(p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[An
         and not (grad.is_neg() or p.is_neg())
     ):
         addresses = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
-        return addresses + before[4]
+        return addresses + before[4] if all(addresses) else None
     return None
 
 
@@ -132,15 +136,24 @@ def _row(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any
         return None
     ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
     tensors, offsets = [local_tensor(tensor) for tensor in (p, grad, ratio, scale)], shard_offsets(p)
-    plain = all(tensor.is_contiguous() and not tensor.is_neg() for tensor in tensors)
-    if not plain or not counter.is_cpu or counter.dtype is not torch.int64 or grad.dtype not in DTYPES:
+    if not all(map(_is_plain_memory, (*tensors, counter))):
         return None
-    if offsets.run is None or (offsets.size and not tensors[1].data_ptr()):  # a lazy zero tensor has no memory
+    if offsets.run is None or not counter.is_cpu or counter.dtype is not torch.int64 or grad.dtype not in DTYPES:
         return None
     where = offsets.size, offsets.first, offsets.run, offsets.stride
     if type(p) in PLAIN:
         checked[id(p)] = ratio, scale, counter, p.shape, where, p.device
     return (*map(Tensor.data_ptr, tensors), counter.data_ptr(), *where)
+
+
+def _is_plain_memory(tensor: Tensor) -> bool:
+    """Whether the values lie one after the other at the tensor's address.
+
+    Not so for subclasses that define their own operations (quantized or fake tensors), and for torch's lazy zeros.
+    """
+    if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return False
+    return tensor.is_contiguous() and not tensor.is_neg() and bool(tensor.data_ptr() or not tensor.numel())
 
 
 def _has_kernel(device_type: str) -> bool:

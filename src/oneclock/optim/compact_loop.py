@@ -31,13 +31,21 @@ ALIGNED = 64
 """Chunks start at multiples of this: whole cache lines of every tensor, also of the int8 ratios."""
 _LIKE = {torch.float32: np.empty(0, np.float32), torch.bfloat16: np.empty(0, np.uint16)}
 
-_compiled = njit(nogil=True, cache=True, error_model="numpy")  # a check for division by zero would stop vector code
 _HALF, _LARGEST, _ONE, _ZERO = np.uint32(16), np.float32(LARGEST), np.float32(1), np.float32(0)
 _ELEMENT, _MIX = np.uint32(ELEMENT), np.uint32(MIX)
 _LOW, _SIGN, _QUIET_NAN = np.uint32(0xFFFF), np.uint32(0x7FFF), np.uint32(0x7FC0)
 _NAN_BITS = np.uint32(0x7FC00000)
 _TO_FIXED_POINT, _FRACTION = np.float32(LEVELS << FRACTION_BITS), np.int32(FRACTION_BITS)
 _TO_FRACTION = np.uint32(32 - FRACTION_BITS)
+
+
+def _compiled(function: Any) -> Any:
+    """The function compiled by Numba, and kept on disk for later processes if some folder for it is writable."""
+    options = {"nogil": True, "error_model": "numpy"}  # a check for division by zero would stop vector code
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:
+        return njit(**options)(function)
 
 
 def run(rows: list[int], beta: float, settings: Update, dtypes: Any, device: torch.device) -> None:

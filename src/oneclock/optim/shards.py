@@ -42,9 +42,10 @@ def shard_offsets(p: Any) -> ShardOffsets:
     ShardOffsets(size=6, first=0, run=6, stride=6, axis_offsets=(0, 0))
     """
     size = local_tensor(p).numel()
-    if not hasattr(p, "placements"):
+    coordinate = p.device_mesh.get_coordinate() if hasattr(p, "placements") else None
+    if coordinate is None:  # a plain tensor, or a process outside the mesh, which holds nothing
         return ShardOffsets(size, 0, size, size, (0,) * p.ndim)
-    key = tuple(p.shape), p.device_mesh, tuple(p.device_mesh.get_coordinate()), tuple(p.placements)
+    key = tuple(p.shape), p.device_mesh, tuple(coordinate), tuple(p.placements)
     if key not in _CACHE:
         _CACHE[key] = _of_shard(p)
     return _CACHE[key] if _CACHE[key].size == size else ShardOffsets(size, 0, size, size, (0,) * p.ndim)

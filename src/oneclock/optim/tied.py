@@ -16,7 +16,14 @@ from torch.optim.optimizer import ParamsT
 
 from oneclock.optim import compact_group
 from oneclock.optim.betas import beta_settings, check_tied, move_shared_beta, resolve_beta, shared_beta
-from oneclock.optim.checkpoints import check_loaded, merge_betas, pack_group, unpack_group
+from oneclock.optim.checkpoints import (
+    check_loaded,
+    merge_betas,
+    pack_group,
+    unpack_group,
+    unwrap,
+    without_cast,
+)
 from oneclock.optim.layout import gather, is_walkable, same_layout
 from oneclock.rule import Rule
 
@@ -106,7 +113,8 @@ class TiedAdam(torch.optim.Adam):
         """
         if self._compact:  # torch would turn the step counter of a fused group into float32
             plain = {"fused": None, "foreach": None, "capturable": False}
-            state_dict = {**state_dict, "param_groups": [{**group, **plain} for group in state_dict["param_groups"]]}
+            groups = [{**group, **plain} for group in state_dict["param_groups"]]
+            state_dict = {**state_dict, "param_groups": groups, "state": without_cast(state_dict["state"])}
         before = [dict(group) for group in self.param_groups]
         super().load_state_dict(state_dict)
         for message in merge_betas(before, self.param_groups):
@@ -119,6 +127,7 @@ class TiedAdam(torch.optim.Adam):
     def __setstate__(self, state: dict[str, Any]) -> None:
         compact = state.get("_compact", getattr(self, "_compact", False))
         saved = state["state"]
+        unwrap(saved)
         check_loaded(state["param_groups"], saved)
         for group in state["param_groups"]:
             if compact:
@@ -132,7 +141,10 @@ class TiedAdam(torch.optim.Adam):
     def step(self, closure: Any = None) -> Any:
         """One optimization step, as in torch. `closure` evaluates the model again and returns the loss."""
         _check_ties(self)  # here, after all hooks: a hook may change betas too
-        return self._compact_step(closure) if self._compact else _TORCHS_STEP(self, closure)
+        loss = self._compact_step(closure) if self._compact else _TORCHS_STEP(self, closure)
+        if not torch.compiler.is_compiling():
+            self._tell_autograd()
+        return loss
 
     @torch.no_grad()
     def _compact_step(self, closure: Any) -> Any:
@@ -174,6 +186,13 @@ class TiedAdam(torch.optim.Adam):
                 "a parameter has become a view with gaps, which the fused kernel cannot update; this step of the "
                 "GradScaler is lost, and later steps use torch's loop"
             )
+
+    def _tell_autograd(self) -> None:
+        # Torch's fused kernel and ours write the parameters without a word to autograd. Without this a second backward
+        # through an old graph would mix old and new weights; now it is an error, as with torch's plain loop.
+        groups = (group for group in self.param_groups if self._compact or group["fused"])
+        changed = [p for group in groups for p in group["params"] if p.grad is not None]
+        torch.autograd.graph.increment_version(changed)
 
     def _tell_grad_scaler(self) -> None:
         # A GradScaler passes its scale to the kernel only if this is True; only the fused kernel accepts it.
