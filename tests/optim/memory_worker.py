@@ -61,7 +61,7 @@ def use_interpreter():
     os.environ["TRITON_INTERPRET"] = "1"
     from oneclock.optim import compact_group, compact_triton
 
-    compact_triton.BLOCK = 2**16
+    compact_triton.BLOCK = 2**15
     compact_group.KERNELS["cpu"] = ("triton", "compact_triton", "")
     compact_group.kernel_for.cache_clear()
 
