@@ -51,6 +51,10 @@ def test_advise(tmp_path, losses):
     jsonschema.validate(printed(*words), json.loads(schema.text("advise")))
 
 
+def test_evidence():
+    jsonschema.validate(printed("evidence", "--json"), json.loads(schema.text("evidence")))
+
+
 def test_status():
     jsonschema.validate(
         printed("status", str(ROOT / "studies" / "series"), "--json"), json.loads(schema.text("status"))

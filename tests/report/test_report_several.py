@@ -43,9 +43,11 @@ def test_the_table_has_the_verdict_and_the_costs_of_the_analysis(several: Subjec
         assert shown["(0.9, 0.999)"] == (None if pair is None else pytest.approx(pair, abs=1e-4))
 
 
-def test_the_terminal_shows_the_table_first_in_80_columns(several: Subject) -> None:
+def test_the_terminal_shows_the_answer_then_the_table_in_80_columns(several: Subject) -> None:
     lines = in_words(several.analysis, 80).splitlines()
-    assert [line.split()[0] for line in lines[:4]] == ["experiment", "one", "two", "three"]
+    table = [line.split()[0] for line in lines[lines.index("") + 1 :] if line]
+    assert table[:4] == ["experiment", "one", "two", "three"]
+    assert f"over {several.analysis.recommended.all.answered} of 3" in " ".join(lines[:2])
     assert max(map(len, lines)) <= 80
 
 

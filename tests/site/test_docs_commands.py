@@ -48,7 +48,7 @@ def test_the_pages_show_commands():
     assert sum(len(shown(page.read_text(encoding="utf-8"))) for page in PAGES) > 50
 
 
-@pytest.mark.parametrize("name", ["beta", "advise", "status", "analyse"])
+@pytest.mark.parametrize("name", ["beta", "advise", "status", "analyse", "evidence"])
 def test_the_json_keys_of_the_page_are_those_of_the_schema(name):
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]

@@ -110,7 +110,7 @@ def test_a_horizon_too_short_for_a_candidate_makes_it_inadmissible_and_not_clamp
     analysis = analyse(read(columns), draws=10, repeats=5)
     short = analysis.experiments[0]
     assert (short.selected_beta, short.rule_beta) == (None, None)
-    assert "a: Refresh R0=1000 has no beta for a horizon of 800 steps" in analysis.missing
+    assert "a: the paper's rule with R0 = 1000 has no beta for 800 steps" in analysis.missing
     assert analysis.summary.refresh.betas == (None, 0.9)
     assert (analysis.summary.refresh.all.answered, analysis.summary.refresh.all.experiments) == (1, 2)
     admissible = {row.refreshes: row.admissible for row in analysis.calibration.candidates}

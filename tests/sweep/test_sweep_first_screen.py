@@ -70,10 +70,11 @@ def test_status_says_why_a_run_failed_and_where_its_output_lies(said, tmp_path):
     line = ["sweep", "--command", command, "--budget", "5", "--betas", "0.9", "--retries", "0", "--jobs", "1"]
     said(*line, "--out", tmp_path / "s", code=1)
     text = said("status", tmp_path / "s")
-    first, second, *runs = text.splitlines()  # who works on it, the target, then the runs
-    assert "running" in first
-    assert second.startswith("command: 1 run has ended; done: ")
+    first, second, *runs, last = text.splitlines()  # how far it is and who works on it, the target, the runs
+    assert first == "1 run has ended, 1 failed; no sweep is running"
+    assert second.startswith("command: no best beta")
     assert any("failed" in line for line in runs)
+    assert last == f"Next: oneclock retry {tmp_path / 's'}"
     output = tmp_path / "s/runs/command/beta-0.9-seed-1/output.log"
     assert "the command ended with exit code 1" in text
     assert f"its output: {output}" in text

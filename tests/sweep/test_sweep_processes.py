@@ -59,7 +59,7 @@ def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path, calm):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of its processes
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert stderr == "oneclock: stopped; the same command goes on with it\n"
+    assert stderr == "oneclock: stopped; the same command continues\n"
     assert marked.gone(within=5)
     assert holder(tmp_path / "s") is None
     assert "interrupted" in [row.status for row in Study.open(tmp_path / "s").rows()]

@@ -177,7 +177,7 @@ def test_a_worker_that_is_asked_to_end_gives_its_runs_back(tmp_path, calm):
         one.send_signal(number)
         _, stderr = one.communicate(timeout=60)
         assert one.returncode == 130
-        assert stderr == f"oneclock: left {study} ({number.name}); another worker goes on with it\n"
+        assert stderr == f"oneclock: left {study} ({number.name}); another worker continues it\n"
         assert marked.gone(within=5)
         assert list(study.glob("runs/*/*/claim-*")) == []
     assert work(study, quiet=True) is None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +73,8 @@ def command(
     else:
         if others and len(analysis.experiments) > 1:
             print(compared(analysis, width))
-        print("\n" + textwrap.fill("Every experiment in words, every table: --full. As a page: oneclock report", width))
+        print("\nEvery experiment in words, every table: --full. As a page:")
+        print(f"oneclock report {'--paper' if source is None else printable(shlex.quote(str(source)))} --out report")
 
 
 def _show(analysis: Analysis, width: int) -> None:

@@ -72,7 +72,7 @@ def command(
         print(json.dumps(plain | {"families": [dataclasses.asdict(one) for one in fitted]}, indent=2))
         return
     rules = list(compare.CANDIDATES)
-    lines = ["Loss above the best beta of each sweep, in %: mean/largest"]
+    lines = [*_answer(groups["all"]), "", "Loss above the best beta of each sweep, in %: mean/largest"]
     lines += _table("source", rules, groups["source"])
     lines += ["", *_table("steps", rules, groups["steps"])]
     lines += ["", "All of them, in %: mean/largest/mean of the worst quarter (CVaR 25 %)"]
@@ -83,6 +83,18 @@ def command(
         "paper at T_ES: by the paper's protocol, at its useful horizons, on its grid.",
     ]
     print("\n".join([*lines, "", *_families(fitted)]))
+
+
+def _answer(groups: Sequence[Group]) -> list[str]:
+    """What the recommended rule loses, in the sweeps that chose it and in those that did not."""
+    lines = []
+    for group in groups:
+        loss = group.losses["recommended"]
+        found = f"{_digits(loss.mean or 0.0)} % above the best on average, {_digits(loss.largest or 0.0)} % at most"
+        lines.append(
+            f"{'Recommended rule' if group.chose else 'Not used to choose it'}: {found} ({loss.answered} sweeps)"
+        )
+    return lines
 
 
 def _table(what: str, rules: Sequence[str], groups: Sequence[Group], worst: bool = False) -> list[str]:
@@ -103,7 +115,11 @@ def _cell(loss: Loss, sweeps: int, worst: bool) -> str:
         return "-"
     marks = ("" if loss.answered == sweeps else "~") + (">" if loss.at_least else "")
     values = (value or 0.0 for value in (loss.mean, loss.largest, *((loss.cvar,) if worst else ())))
-    return marks + "/".join(f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in values)
+    return marks + "/".join(map(_digits, values))
+
+
+def _digits(percent: float) -> str:
+    return f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}"
 
 
 def _families(results: Sequence[FamilyResult]) -> list[str]:

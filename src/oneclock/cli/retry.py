@@ -18,4 +18,4 @@ def command(
     opened = Study.open(study)
     with take_alone(opened.path):
         count = opened.forget_failed()
-    print(f"{count} failed runs will be tried again; run the same `oneclock sweep` to go on")
+    print(f"{count} failed runs will be tried again; run the same `oneclock sweep` again")

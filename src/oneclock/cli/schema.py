@@ -10,7 +10,7 @@ import typer
 VERSION = 1
 """Part of every schema's name. A key that is removed or changes its meaning raises it; a new key does not."""
 
-NAMES = ("beta", "advise", "status", "analyse")
+NAMES = ("beta", "advise", "status", "analyse", "evidence")
 
 
 def text(name: str) -> str:

@@ -101,7 +101,7 @@ def command(
 
     oneclock sweep --out mystudy --extend --betas 0.992
 
-    Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts anew.
+    Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts a new study.
     """
     from oneclock.sweep import Execution
     from oneclock.sweep.api import make_plan, plan_in_words
@@ -353,7 +353,7 @@ def run(plan: Plan, where: Execution, observers: Sequence[Observer] = ()) -> Non
     try:
         sweep(plan, where, observers=observers)
     except KeyboardInterrupt:
-        print("oneclock: stopped; the same command goes on with it", file=sys.stderr)
+        print("oneclock: stopped; the same command continues", file=sys.stderr)
         raise typer.Exit(130) from None
     except Stopped as error:
         print(printable_lines(f"oneclock: {error}"), file=sys.stderr)

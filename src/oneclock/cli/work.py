@@ -26,12 +26,13 @@ def command(
     ] = None,
     grace: Annotated[float, typer.Option(help="Seconds that a run has to save when this worker is to end.")] = 20.0,
 ) -> None:
-    """Take runs of a study that nobody is at, until it is done. Start as many workers as you like, where you like.
+    """Take free runs of a study, one after another, until it is done. Start as many workers as you like, anywhere.
 
-    SIGTERM, SIGUSR1 and Ctrl-C have the runs save what they can, and give them back: exit code 130. What a worker
-    leaves, another goes on with. In a job of Slurm it leaves before the job's time is up, and has the job queued again.
+    On SIGTERM, SIGUSR1 and Ctrl-C the runs save what they can, and another worker continues them: exit code 130.
+    In a Slurm job it leaves before the job's time is up, and queues the job again.
     """
     import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
+    from oneclock.runs.store import open_study
     from oneclock.sweep import Execution
     from oneclock.sweep.exec import slurm
     from oneclock.sweep.exec.worker import IDLE, work
@@ -39,8 +40,10 @@ def command(
     where = Execution(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
     left = work(study, where, slurm.seconds_left() if time_left is None else time_left, idle)
     if left is not None:
-        print(printable(f"oneclock: left {study} ({left}); another worker goes on with it"), file=sys.stderr)
+        print(printable(f"oneclock: left {study} ({left}); another worker continues it"), file=sys.stderr)
         if left not in ("SIGINT", IDLE) and slurm.queue_again(terminated=left == "SIGTERM"):
-            print("oneclock: Slurm has this job in its queue again", file=sys.stderr)
+            print("oneclock: Slurm has queued this job again", file=sys.stderr)
         raise typer.Exit(130)
-    print(printable(f"{study} is done; `oneclock analyse {study}` says what came of it"))
+    failed = len(open_study(study).failed())
+    print(printable(f"{study} is done{f', {failed} runs failed' if failed else ''}"))
+    print(printable(f"Next: oneclock {'retry' if failed else 'analyse'} {study}"))

@@ -80,7 +80,7 @@ def fashion_study(out: Path, quick: bool = False) -> Plan:
 
 
 def joint_study(out: Path, quick: bool = False) -> Plan:
-    """Beta and learning rate tuned together at every horizon, the usual pairs tuned as carefully beside them.
+    """Beta and learning rate tuned together at every horizon, the default betas tuned as carefully beside them.
 
     >>> study = joint_study(Path("joint"))
     >>> len(study.targets), study.protocol.limit

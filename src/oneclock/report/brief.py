@@ -1,4 +1,4 @@
-"""An analysis on a terminal of any width: the answer or one table first, then the details on request.
+"""An analysis on a terminal of any width: the answer first, then a table, then the details on request.
 
 Plain text, wrapped and never cut: a row that does not fit goes on below itself.
 """
@@ -20,7 +20,7 @@ from oneclock.stats.verdict import comparison_words
 
 
 def in_words(analysis: Analysis, width: int = 80) -> str:
-    """The first lines of an analysis: of one experiment its answer and its betas, of several a row each.
+    """The first lines of an analysis: the answer, then of one experiment its betas, of several a row each.
 
     Args:
         analysis: What `analyse` found.
@@ -38,7 +38,8 @@ def in_words(analysis: Analysis, width: int = 80) -> str:
         (result,) = analysis.experiments
         lines = [*_wrapped(words.answer(result), width), "", *_betas(result, width)]
     else:
-        lines = [*_experiments(analysis, width), "", *_wrapped(_over_all(analysis), width)]
+        answer, evidence = list(_over_all(analysis)), list(_experiments(analysis, width))
+        lines = [*_wrapped(answer, width), "", *evidence, "", *_wrapped([_WHAT], width)]
     return "\n".join(map(printable, lines))
 
 
@@ -72,6 +73,11 @@ def _with_lrs(
 _HEADS = {"Best beta": "best", "(0.9, 0.999)": "0.9/0.999", "(0.9, 0.95)": "0.9/0.95", "recommended": "recom."}
 """Shorter heads, for 80 columns."""
 
+_WHAT = (
+    "0.9/0.999, 0.9/0.95, recom.: the loss with these betas and with the recommended beta, in percent above the "
+    "best beta, paired by seed. *: statistically different from the best. -: not measured."
+)
+
 
 def _experiments(analysis: Analysis, width: int) -> Iterator[str]:
     """The table of the page's first screen; without the learning rates where they do not fit."""
@@ -96,16 +102,8 @@ def _width(table: Sequence[Sequence[str]]) -> int:
 
 
 def _over_all(analysis: Analysis) -> Iterator[str]:
-    """What the table shows, what the recommended beta loses, and how the best beta moves with the training length."""
-    yield (
-        "0.9/0.999, 0.9/0.95, recom.: the loss with these betas and with the recommended beta, in percent above the "
-        "best beta, paired by seed. *: statistically different from the best. -: not measured."
-    )
-    if (risk := analysis.recommended.all) is not None:
-        yield (
-            f"Recommended beta: {_percent(risk.mean.value)} % above the best on average, {_percent(risk.max.value)} % "
-            f"at most, over {risk.answered} of {risk.experiments} experiments."
-        )
+    """What the recommended beta loses, and how the best beta moves with the training length."""
+    yield from words.over_all(analysis)
     for series in analysis.series:
         lr = ""
         if series.lr_alpha is not None:
@@ -168,9 +166,15 @@ def _wrapped(sentences: Iterable[str], width: int) -> Iterator[str]:
 
 
 def _percent(gap: float) -> str:
-    return f"{100 * gap:.2f}"
+    """A fraction in percent, in up to three digits and two decimals.
+
+    >>> [_percent(gap) for gap in (0.2574, 0.0466, 0.0007)]
+    ['25.7', '4.66', '0.07']
+    """
+    value = 100 * gap
+    return f"{value:.{2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0}f}"
 
 
 def _between(point: BetaPoint) -> str:
     interval = point.interval
-    return "-" if interval is None else f"{100 * interval.lower:.2f} to {100 * interval.upper:.2f}"
+    return "-" if interval is None else f"{_percent(interval.lower)} to {_percent(interval.upper)}"

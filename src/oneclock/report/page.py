@@ -52,6 +52,7 @@ def page(
         refreshes=f"{analysis.summary.refreshes:g}",
         single=(single := len(analysis.experiments) == 1),
         overview=None if single else _table(tables[0]),
+        over_all=list(words.over_all(analysis)),
         experiments=[
             {
                 "name": result.name,

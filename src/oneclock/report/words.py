@@ -17,7 +17,7 @@ _SOURCES = {
     "given": "given with the data",
     "stop": "the early stop of its best runs, rounded",
     "best": "the best step of its best runs, rounded",
-    "budget": "its planned steps, for want of curves",
+    "budget": "its planned steps, because there are no curves",
 }
 
 
@@ -105,6 +105,15 @@ def _cost(rule: RuleCost, alone: bool) -> str:
         return f"{beta}, as good as the best"
     near = f", interpolated between {listed(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
     return f"{beta}{near}, {above(rule.excess, rule.interval)}"
+
+
+def over_all(analysis: Analysis) -> Iterator[str]:
+    """What the recommended beta loses over several experiments, where it was measured."""
+    if (risk := analysis.recommended.all) is not None:
+        yield (
+            f"Recommended beta: {percent(risk.mean.value)} above the best on average, {percent(risk.max.value)} at "
+            f"most, over {risk.answered} of {risk.experiments} experiments."
+        )
 
 
 def why(result: ExperimentResult, refreshes: float) -> str:

@@ -162,6 +162,9 @@ def analyse(
     )
 
 
+_NO_BETA = "the paper's rule with R0 = {:g} has no beta for {:,g} steps"
+
+
 def _experiments(
     sweeps: Sequence[FittedSweep],
     profiles: Sequence[Profiles | None],
@@ -179,7 +182,7 @@ def _experiments(
         sweep, losses = one.sweep, losses_of([one.sweep])
         points = sweep_points(one, losses)
         oracle, chosen = points[int(losses.oracle[0])], stable.get(sweep.name)
-        none = () if chosen else (f"{sweep.name}: {rule.name} has no beta for a horizon of {horizon.used:g} steps",)
+        none = () if chosen else (f"{sweep.name}: {_NO_BETA.format(rule.refreshes, horizon.used)}",)
         results.append(
             ExperimentResult(
                 name=sweep.name,

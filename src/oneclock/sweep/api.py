@@ -174,7 +174,7 @@ def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence
             sweep_asides(plan.path)
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
-            words = f"damaged     {folder} was set aside in damaged/ and runs anew ({reason})"
+            words = f"damaged     {folder} was moved to damaged/ and runs again ({reason})"
             print(printable(words), file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
             plan.study.unpack()

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from oneclock.plain_text import printable
+from oneclock.runs.best import short_beta
 from oneclock.runs.lock import holder, workers
 from oneclock.runs.record import RunRecord
 from oneclock.sweep.exec.slurm import in_queue
@@ -92,25 +93,31 @@ class _InNotebook:
         """The last table stays."""
 
 
-def table(rows: Sequence[RunRecord], most: int = 40) -> Table:
-    """Rows as a table; of a long list, those that wait or are well finished are left out."""
+def table(rows: Sequence[RunRecord], most: int = 40, progress: bool = True) -> Table:
+    """Rows as a table, with what 80 columns need; of a long list, those that wait or are well finished are left out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    drawn.add_column("run", overflow="ellipsis")  # the one that gives way in a narrow terminal
-    has_lrs = any(row.lr is not None for row in rows)
-    axes = (("beta", 7), ("lr", 7), ("seed", 4)) if has_lrs else (("beta", 7), ("seed", 4))
-    for name, width in (*axes, ("state", 11), ("progress", 10), ("best loss", 9), ("at step", 7)):
-        left = name in ("state", "progress")
-        drawn.add_column(name, justify="left" if left else "right", no_wrap=True, min_width=width)
-    drawn.add_column("time", justify="right", no_wrap=True, min_width=8)
+    many, has_lrs = len({row.experiment for row in rows}) > 1, any(row.lr is not None for row in rows)
+    if many:
+        drawn.add_column("run", overflow="ellipsis")  # the one that gives way in a narrow terminal
+    heads = {"beta": 7, "lr": 7, "seed": 4, "state": 8, "progress": 10, "best loss": 9, "at step": 7, "time": 8}
+    for name, width in heads.items():
+        if (has_lrs or name != "lr") and (progress or name != "progress"):
+            left = name in ("state", "progress")
+            drawn.add_column(name, justify="left" if left else "right", no_wrap=True, min_width=width)
     busy = [row for row in rows if row.status not in ("waiting", "finished")]
     for row in rows if len(rows) <= most else busy[:most]:
-        state = Text(row.status, COLOURS.get(row.status, ""))
-        time = "" if row.seconds is None else span(row.seconds)
-        best = "" if row.best_loss is None else f"{row.best_loss:.5g}"
-        step = "" if row.best_step is None else f"{row.best_step:,}"
-        lr = [""] if row.lr is None else [f"{row.lr:g}"]
-        run = (Text(printable(row.experiment)), beta_of(row), *(lr if has_lrs else ()), str(row.seed))
-        drawn.add_row(*run, state, _bar(row), best, step, time)
+        cells: dict[str, str | Text] = {
+            "run": Text(printable(row.experiment)),
+            "beta": beta_of(row),
+            "lr": "" if row.lr is None else f"{row.lr:g}",
+            "seed": str(row.seed),
+            "state": Text(row.status, COLOURS.get(row.status, "")),
+            "progress": _bar(row),
+            "best loss": "" if row.best_loss is None else f"{row.best_loss:.5g}",
+            "at step": "" if row.best_step is None else f"{row.best_step:,}",
+            "time": "" if row.seconds is None else span(row.seconds),
+        }
+        drawn.add_row(*(cells[str(column.header)] for column in drawn.columns))
     return drawn
 
 
@@ -168,20 +175,22 @@ def _line(row: RunRecord, output: str | None, hangs: str | None) -> str:
 
 
 def show(study: dict[str, Any]) -> None:
-    """Print what `status` says: who works on it and the time left, then the targets, then the runs."""
+    """Print what `status` says: how far it is and who works on it, the targets, the runs, and what to type next."""
     console = Console(highlight=False, markup=False)
     console.soft_wrap = not console.is_terminal  # a program that reads it gets a line per run
-    hangs = any(run["hangs"] for run in study["runs"])
-    left = "" if study["seconds_left"] is None or hangs else f", about {span(study['seconds_left'])} left"
-    console.print(f"{_at_work(study)}{left}")
-    for name, target in study["targets"].items():
-        state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
-        console.print(printable(f"{name}: {have_ended(target['ended'])}; {state}; {target['best_summary']}"))
+    rows = [RunRecord.from_row(run) for run in study["runs"]]
+    console.print(f"{_how_far(study)}; {_at_work(study)}")
+    if len(study["targets"]) > 1 and console.is_terminal:
+        console.print("", _targets(study["targets"]), "", sep="\n")
+    else:
+        for name, target in study["targets"].items():
+            state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
+            console.print(printable(f"{name}: {target['best_summary']}; {have_ended(target['ended'])}; {state}"))
     for job in study["jobs"] or ():
         console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
-    rows = [RunRecord.from_row(run) for run in study["runs"]]
-    if console.is_terminal:
-        console.print(table(rows))
+    drawn = table(rows, progress=any(row.status == "running" for row in rows))
+    if console.is_terminal and drawn.row_count:
+        console.print(drawn)
     lines = [
         _line(row, run["output"], run["hangs"])
         for row, run in zip(rows, study["runs"], strict=True)
@@ -189,6 +198,52 @@ def show(study: dict[str, Any]) -> None:
     ]
     if lines:
         console.print("\n".join(lines))
+    if (command := _next(study)) is not None:
+        console.print(printable(f"Next: oneclock {command} {study['study']}"))
+
+
+def _how_far(study: dict[str, Any]) -> str:
+    """How many runs have ended, failed and are left.
+
+    >>> targets = {"a": {"ended": 2, "left_at_most": 3}}
+    >>> _how_far({"targets": targets, "runs": [{"status": "failed", "hangs": None}], "seconds_left": 60})
+    '2 runs have ended, 1 failed, at most 3 to go, about 1 min 00 s left'
+    """
+    ended, left = (sum(target[key] for target in study["targets"].values()) for key in ("ended", "left_at_most"))
+    failed = sum(run["status"] == "failed" for run in study["runs"])
+    hangs = any(run["hangs"] for run in study["runs"])
+    parts = [
+        have_ended(ended),
+        *([f"{failed:,} failed"] if failed else ()),
+        *([f"at most {left:,} to go"] if left else ()),
+    ]
+    if study["seconds_left"] is not None and not hangs:
+        parts.append(f"about {span(study['seconds_left'])} left")
+    return ", ".join(parts)
+
+
+def _targets(targets: Mapping[str, Mapping[str, Any]]) -> Table:
+    """A row for each of several targets: how far it is, and its best beta so far."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    drawn.add_column("experiment", overflow="fold")
+    for name in ("ended", "to go", "best beta", "95 % CI"):
+        drawn.add_column(name, justify="right", no_wrap=True)
+    for name, target in targets.items():
+        beta, interval = target["best_beta"], target["best_interval"]
+        ends = () if interval is None else (short_beta(interval["lower"]), short_beta(interval["upper"]))
+        counts = (f"{target['ended']:,}", f"{target['left_at_most']:,}")
+        drawn.add_row(
+            Text(printable(name)), *counts, "-" if beta is None else short_beta(beta), " to ".join(ends) or "-"
+        )
+    return drawn
+
+
+def _next(study: dict[str, Any]) -> str | None:
+    """The command that comes next, if nobody is at work and something has ended."""
+    targets, failed = study["targets"].values(), any(run["status"] == "failed" for run in study["runs"])
+    if study["sweep"] or study["workers"] or any(target["left_at_most"] for target in targets):
+        return None
+    return "retry" if failed else "analyse"
 
 
 def _at_work(study: dict[str, Any]) -> str:

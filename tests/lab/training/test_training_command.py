@@ -160,7 +160,7 @@ def test_ctrl_c_leaves_a_resumable_run(study: Path, capsys: Any) -> None:
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert "oneclock: stopped at step " in err.splitlines()[-1]
-    assert "the same command goes on with it" in err.splitlines()[-1]
+    assert "the same command continues" in err.splitlines()[-1]
     assert "Traceback" not in err
     assert not (folder(study) / "result.json").exists()
     call(arguments(study, *longer), capsys)

@@ -86,4 +86,4 @@ def _estimate(study: Plan, jobs: int | None) -> str:
         for cost in expected
     ]
     total = f"at most {sum(cost.runs for cost in expected)} runs to go, about {span(3600 * hours(expected, jobs))}"
-    return "\n".join([*lines, f"{total}; stop it whenever you like, the same command goes on"])
+    return "\n".join([*lines, f"{total}; stop it whenever you like, the same command continues"])

@@ -47,7 +47,7 @@ def command(
     checkpoint_steps: Annotated[int | None, typer.Option(help="Also a checkpoint every so many steps.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes that prepare batches ahead.")] = None,
 ) -> None:
-    """Train one experiment at one beta and seed. Run it again to go on; a finished run is reported, not repeated.
+    """Train one experiment at one beta and seed. Run it again to continue; a finished run is reported, not repeated.
 
     oneclock lab train nanogpt-wikitext103 --horizon 6000 --out study
 
@@ -92,8 +92,8 @@ def command(
                 workers=workers,
             )
     except KeyboardInterrupt as interrupt:
-        where = str(interrupt) or "stopped; it goes on from its last checkpoint"
-        print(f"oneclock: {where}; the same command goes on with it", file=sys.stderr)
+        where = str(interrupt) or "stopped; it continues from its last checkpoint"
+        print(f"oneclock: {where}; the same command continues", file=sys.stderr)
         raise typer.Exit(130) from None
     if training.is_main_process():
         print(_in_words(result, experiment, had_ended), path, sep="\n")

@@ -194,7 +194,7 @@ def _result(end: Ended) -> RunRecord | None:
     """How a run ended; OSError where the disk takes nothing: no other run would fare better, and none is lost."""
     if end.trouble is not None:
         why = f"the disk takes nothing more ({end.trouble})"
-        raise OSError(f"{why}; no run is lost: mend that, and the same command goes on")
+        raise OSError(f"{why}; no run is lost: fix that, and the same command continues")
     return end.result
 
 
