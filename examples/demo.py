@@ -1,7 +1,7 @@
 """A real sweep in a few minutes: which beta is best for a small Llama on the King James Bible, and what is it worth?
 
-Run it with `make demo`, or `python examples/demo.py FOLDER`. Nine tied betas and two default pairs, 25 runs of 250 steps
-at a tuned learning rate. If you stop it, the same command continues. The study and its report stay in the folder.
+Run it with `make demo`, or `python examples/demo.py FOLDER`. Nine tied betas and two default pairs, 25 runs of 250
+steps at a tuned learning rate. If you stop it, the same command continues. The study and its report stay in the folder.
 """
 
 from __future__ import annotations
