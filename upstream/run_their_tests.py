@@ -3,7 +3,7 @@
     python upstream/run_their_tests.py pytorch_optimizer optax timm
 
 pip fetches the source archive of the newest release. The adapter and its one line in the project's own table are added
-to a scratch copy, and the tests of that table are run there.
+to a scratch copy, and the tests of that table are run there. timm's tests need `pip install expecttest`.
 """
 
 from __future__ import annotations

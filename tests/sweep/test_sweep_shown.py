@@ -33,7 +33,7 @@ def test_the_table_of_runs_has_a_rate_only_where_rates_were_swept():
     heads = [[column.header for column in table(rows).columns] for rows in (runs, runs[1:])]
     assert heads[0][:3] == ["beta", "lr", "seed"]
     assert heads[1] == [head for head in heads[0] if head != "lr"]
-    assert [*table(runs).columns[2].cells] == ["0.001", ""]
+    assert [*table(runs).columns[1].cells] == ["0.001", ""]
 
 
 def test_in_a_notebook_a_study_shows_what_ended_and_its_best_beta(tmp_path, monkeypatch):
