@@ -207,7 +207,7 @@ BY_HAND = [way for way in WAYS if way != "ours"]
 
 @lru_cache(maxsize=1)
 def task_of(name: str) -> data.Task:
-    return data.load(LAPTOP[name])
+    return data.load_task(LAPTOP[name])
 
 
 BARRIER: Any  # set in each process of the pool

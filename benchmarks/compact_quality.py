@@ -91,7 +91,7 @@ def run_all(results: Path, tasks: list[str], betas: list[float], seeds: list[int
     done = {key_of(line) for line in read(results)}
     for name in tasks:
         experiment = find(name)
-        task = data.load(experiment)
+        task = data.load_task(experiment)
         for beta, seed, state in product(betas, seeds, states):
             cell = {"task": name, "beta": beta, "seed": seed, "state": state}
             if key_of(cell) in done:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from oneclock.horizon import Curve
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 STUDIES = ("studies/laptop", "studies/fashion", "studies/series")
 FEWEST = 5
@@ -31,7 +31,7 @@ Group = Mapping[float, Curve]
 
 def groups(study: Path) -> Iterator[tuple[float, Group]]:
     """(budget, curves) of every group of a study."""
-    for sweep in read(study).sweeps:
+    for sweep in read_source(study).sweeps:
         found: dict[tuple[int, float | None], dict[float, Curve]] = defaultdict(dict)
         for run in sweep.tied:
             if run.val is not None:

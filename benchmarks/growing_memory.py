@@ -49,7 +49,7 @@ def train(experiment: Experiment, task: Task, arm: str, factor: float, seed: int
 def arm_losses(results: Path, name: str, arm: str) -> list[float]:
     """The losses of all seeds at the arm's best rate."""
     experiment = find(name)
-    task = data.load(experiment)
+    task = data.load_task(experiment)
     known = {(line["task"], line["arm"], line["factor"], line["seed"]): float(line["loss"]) for line in read(results)}  # type: ignore[arg-type]
 
     def loss(factor: float, seed: int) -> float:

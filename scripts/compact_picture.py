@@ -11,7 +11,7 @@ from pathlib import Path
 from scipy import stats
 
 from oneclock.report import palette, plot
-from oneclock.report.chart import Axis, Chart, Figure, Line, Trace, number_axis
+from oneclock.report.chart import Axis, Chart, Figure, ReferenceLine, Trace, number_axis
 
 DOCS = Path(__file__).parents[1] / "docs"
 NAMES = {
@@ -54,10 +54,10 @@ def main() -> None:
         x=Axis("beta", -0.3, len(betas) - 0.5, tuple((place, f"{beta:.3g}") for place, beta in enumerate(betas))),
         y=number_axis("loss with 3 bytes above that with 8, %", -4, 6.5),
         series=tuple(trace(task, betas, losses, place) for place, task in enumerate(tasks)),
-        lines=(Line(0, "y", palette.QUIET, "the same loss", "dotted"),),
+        lines=(ReferenceLine(0, "y", palette.QUIET, "the same loss", "dotted"),),
     )
     caption = "The mean over three seeds in pairs, and its 95 % interval."
-    plot.save(Figure("compact-loss", "Compact against full state", caption, (chart,)), DOCS / "images", ("svg",))
+    plot.save_figure(Figure("compact-loss", "Compact against full state", caption, (chart,)), DOCS / "images", ("svg",))
 
 
 if __name__ == "__main__":

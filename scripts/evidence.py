@@ -30,7 +30,7 @@ import torch
 
 from oneclock.evidence.model import expected, range_numbers
 from oneclock.evidence.table import COLUMNS
-from oneclock.lab.evidence.records import cells
+from oneclock.lab.evidence.records import evidence_cells
 from oneclock.lab.experiments import find
 from oneclock.lab.experiments.published import PUBLISHED as EXPERIMENTS
 from oneclock.lab.experiments.spec import T5, Experiment, Text
@@ -39,7 +39,7 @@ from oneclock.lab.paper.published import losses_study
 from oneclock.lab.studies.models import Gpt2, Llama
 from oneclock.runs.folder import runs_of
 from oneclock.runs.sweeps import Sweep
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDIES = ROOT / "studies"
@@ -65,7 +65,7 @@ def rows(studies: Path = STUDIES) -> Iterator[Row]:
     for sweep in losses_study().sweeps:
         yield from _own("paper", sweep, EXPERIMENTS[int(sweep.name.split()[0]) - 1])
     for study in CHOSE:
-        for sweep in read(studies / study).sweeps:
+        for sweep in read_source(studies / study).sweeps:
             yield from _own(study, sweep, find(sweep.name))
     for study in TESTS:
         if (studies / study / "study.json").exists():
@@ -114,7 +114,7 @@ def _tests(source: str, folder: Path) -> Iterator[Row]:
     All lengths, widths and batch sizes of one model and text are one task, that of the joint study.
     """
     specs: dict[str, Mapping[str, Any]] = {run.key.experiment: run.key.spec for run in runs_of(folder)}
-    for sweep in read(folder).sweeps:
+    for sweep in read_source(folder).sweeps:
         if sweep.name.endswith("-growing") or not sweep.tied:
             continue
         spec = specs[sweep.name]
@@ -138,7 +138,7 @@ def _test_task(name: str) -> str:
 
 def _cells(sweep: Sweep, about: Row, varied: str = "tied") -> Iterator[Row]:
     tuned = "yes" if sweep.has_lrs else "no"
-    for cell in cells([*sweep.tied, *sweep.untied]):
+    for cell in evidence_cells([*sweep.tied, *sweep.untied]):
         yield about | {
             "steps": round(sweep.budget or 0),
             "varied": varied,

@@ -16,7 +16,7 @@ from oneclock.evidence.table import sweeps
 from oneclock.evidence.untied import two_betas
 from oneclock.lab.evidence import compare, families
 from oneclock.lab.evidence.compare import Group, Loss
-from oneclock.lab.evidence.figure import drawn
+from oneclock.lab.evidence.figure import draw_svg
 from oneclock.recommend import format_beta, recommend
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -138,7 +138,7 @@ def write() -> None:
     """Make the tables and the picture anew."""
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
-    PICTURE.write_text(drawn(sweeps()), encoding="utf-8")
+    PICTURE.write_text(draw_svg(sweeps()), encoding="utf-8")
 
 
 if __name__ == "__main__":

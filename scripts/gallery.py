@@ -26,7 +26,7 @@ def draw(subject: Subject, prefix: str) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
     for figure in (*folder.figures_of(subject), *curve_figures(subject.study, subject.analysis)):
         if f"images/{prefix}-{figure.name}.svg" in pages:
-            (path,) = plot.save(figure, IMAGES, ("svg",))
+            (path,) = plot.save_figure(figure, IMAGES, ("svg",))
             path.replace(IMAGES / f"{prefix}-{figure.name}.svg")
 
 
@@ -35,7 +35,7 @@ def photograph(subject: Subject, chromium: str) -> None:
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as out, sync_playwright() as playwright:
-        page = folder.write(subject, Path(out), "oneclock report demo --out report", formats=())
+        page = folder.write_subject(subject, Path(out), "oneclock report demo --out report", formats=())
         arguments = ["--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in QUIET)]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         _picture(browser, page, "report-page.png", {"width": 1080, "height": 640}, "light")
@@ -66,6 +66,6 @@ if __name__ == "__main__":
         draw(subject, study.name)
         command = f"oneclock lab study {study.name} --out {study.name}"
         shutil.rmtree(study / "report", ignore_errors=True)
-        folder.write(subject, study / "report", command, formats=())
+        folder.write_subject(subject, study / "report", command, formats=())
     if options.page:
         photograph(subject_of(DOCS / "data" / "demo.csv"), options.page)  # the runs of `make demo`

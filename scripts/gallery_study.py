@@ -52,7 +52,7 @@ if __name__ == "__main__":
     study = Path(sys.argv[1])
     run_sweep(digits, BUDGET, study, where=Execution(jobs=1))
     with tempfile.TemporaryDirectory() as report:
-        folder.write(subject_of(study), Path(report), "", formats=())
+        folder.write_subject(subject_of(study), Path(report), "", formats=())
         data = Path(__file__).parents[1] / "docs" / "data"
         data.mkdir(exist_ok=True)
         shutil.copyfile(Path(report) / "data" / "curves.csv", data / "digits.csv")

@@ -14,7 +14,7 @@ from oneclock.horizon import Curve, early_stop, effective_horizon, mean_best_los
 from oneclock.rule import RECOMMENDED, Refresh, Rule, nearest_beta
 from oneclock.runs.best import at_best_lrs
 from oneclock.runs.sweeps import Sweep
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 STUDIES = Path(__file__).parents[1] / "studies"
 NAMES = ("laptop", "fashion", "series", "joint", "short", "brief")
@@ -84,7 +84,7 @@ def main() -> None:
     print("| study | horizon | best refresh count | 300 refreshes | 500 | 1000 | recommended |")
     print("| --- | --- | ---: | --- | --- | --- | --- |")
     for name in NAMES:
-        swept = read(STUDIES / name).sweeps
+        swept = read_source(STUDIES / name).sweeps
         curves += [(run.val, one.budget) for one in swept for run in (*one.tied, *one.untied) if run.val is not None]
         sweeps = [at_best_lrs(sweep) for sweep in swept]
         plans, ours = [planned(sweep) for sweep in sweeps], [useful(sweep) for sweep in sweeps]

@@ -19,7 +19,7 @@ from oneclock.horizon import Curve, early_stop, useful_horizon
 from oneclock.lab.simulated_curves import PLAN, simulate
 from oneclock.report import plot
 from oneclock.report.chart import Axis, Chart, Figure, Trace, number_axis
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)
 COUNTS = (3, 5, 10, 30, 64)
@@ -65,7 +65,7 @@ def hindsight(curve: Curve, plan: float) -> tuple[float, bool | None]:
 def known_runs(study: str, half: str) -> list[Known]:
     """Every finished run of one half of the study."""
     found = []
-    for sweep in read(study).sweeps:
+    for sweep in read_source(study).sweeps:
         if sweep.split != half or sweep.budget is None:
             continue
         for run in (*sweep.tied, *sweep.untied):
@@ -179,7 +179,7 @@ def picture(runs: Sequence[Known], folder: Path) -> None:
         Chart("Coverage of the 90 % interval", x, number_axis("horizons held, %", 50, 100), held),
     )
     caption = f"{len(clear)} held-out runs of the overfit study, cut at a share of their plan."
-    plot.save(Figure("horizon-test", "The useful horizon put to the test", caption, charts), folder, ("svg",))
+    plot.save_figure(Figure("horizon-test", "The useful horizon put to the test", caption, charts), folder, ("svg",))
 
 
 def _coverage(runs: Sequence[Known]) -> tuple[float, ...]:

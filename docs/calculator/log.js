@@ -62,7 +62,7 @@ answer`;
       const text = field.value.trim();
       if (!text) continue;
       if (kind === "number" && Number.isNaN(oneclock.typed(text)))
-        throw new Error(`'${text}' is no number; type it as 20000, 20,000, 2e4 or 20k`);
+        throw new Error(`'${text}' is not a number; type it as 20000, 20,000, 2e4 or 20k`);
       const parts = () => text.split(",").map((name) => name.trim());
       said[option] = kind === "number" ? oneclock.typed(text) : kind === "list" ? parts() : text;
     }

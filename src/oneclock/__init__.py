@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oneclock.advise import advise
-    from oneclock.horizon import Curve, UsefulHorizon, early_stop, effective_horizon, useful_horizon
-    from oneclock.logs import read_log
+    from oneclock.advise import Advice, advise
+    from oneclock.horizon import Curve, EarlyStop, UsefulHorizon, early_stop, effective_horizon, useful_horizon
+    from oneclock.logs import Log, LoggedRun, read_log
     from oneclock.optim import BalancedAdam, BalancedAdamW, RefreshScheduler, decay_groups
     from oneclock.recommend import Recommendation, recommend
     from oneclock.report.brief import in_words
@@ -46,11 +46,11 @@ _HOME = {
     **dict.fromkeys(["nearest_beta", "stability_interval", "GRID"], "oneclock.rule"),
     **dict.fromkeys(["BalancedAdamW", "BalancedAdam", "decay_groups"], "oneclock.optim"),
     **dict.fromkeys(["RefreshScheduler"], "oneclock.optim"),
-    **dict.fromkeys(["Curve", "early_stop", "effective_horizon"], "oneclock.horizon"),
+    **dict.fromkeys(["Curve", "EarlyStop", "early_stop", "effective_horizon"], "oneclock.horizon"),
     **dict.fromkeys(["UsefulHorizon", "useful_horizon"], "oneclock.horizon"),
     **dict.fromkeys(["steps_from_tokens", "steps_from_epochs"], "oneclock.steps"),
-    "read_log": "oneclock.logs",
-    "advise": "oneclock.advise",
+    **dict.fromkeys(["read_log", "Log", "LoggedRun"], "oneclock.logs"),
+    **dict.fromkeys(["advise", "Advice"], "oneclock.advise"),
     **dict.fromkeys(["run_sweep", "Command", "Execution", "RunHandle"], "oneclock.sweep"),
     **dict.fromkeys(["Paper", "Grid", "Adaptive"], "oneclock.sweep"),
     **dict.fromkeys(["open_study", "Study"], "oneclock.runs.store"),
@@ -65,6 +65,7 @@ _HOME = {
 __all__ = [
     "GRID",
     "Adaptive",
+    "Advice",
     "Analysis",
     "BalancedAdam",
     "BalancedAdamW",
@@ -72,11 +73,14 @@ __all__ = [
     "Command",
     "Curve",
     "Difference",
+    "EarlyStop",
     "Execution",
     "ExperimentResult",
     "Fixed",
     "Grid",
     "Interval",
+    "Log",
+    "LoggedRun",
     "Paper",
     "Power",
     "Recommendation",

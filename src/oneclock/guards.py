@@ -42,11 +42,11 @@ _BLOCK = 2**18
 
 
 def plain_file(path: Path) -> Path:
-    """`path` itself if it is a regular file; ValueError for a pipe, a device or a socket, which may never end.
+    """`path` itself if it is a regular file; ValueError for a pipe, device or socket, which could be endless.
 
     >>> plain_file(Path("/dev/zero"))
     Traceback (most recent call last):
-    ValueError: /dev/zero is a device, not a file; save what it gives to a file first
+    ValueError: /dev/zero is a device, not a file; save its output to a file first
     """
     mode = os.stat(path).st_mode
     if stat.S_ISREG(mode):
@@ -54,13 +54,13 @@ def plain_file(path: Path) -> Path:
     if stat.S_ISDIR(mode):
         raise ValueError(f"{path} is a folder, not a file; name the file in it")
     kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-    raise ValueError(f"{path} is {kind}, not a file; save what it gives to a file first")
+    raise ValueError(f"{path} is {kind}, not a file; save its output to a file first")
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Every line without its newline, as UTF-8 or as its byte order mark says; invalid bytes become U+FFFD.
+def read_lines(path: Path) -> Iterator[str]:
+    """Every line without its newline, as UTF-8 or as the byte order mark says; invalid bytes become U+FFFD.
 
-    A file that grows meanwhile is read up to its size at the start.
+    Only the part that exists at the start is read, even if the file grows.
     """
     left = os.path.getsize(plain_file(path))
     decoder = codecs.getincrementaldecoder(_encoding(path))(errors="replace")
@@ -81,7 +81,7 @@ def lines(path: Path) -> Iterator[str]:
 
 
 def head(path: Path, size: int = 2**16) -> str:
-    """The start of the file as text, or nothing where it cannot be text."""
+    """The start of the file as text, or nothing if it cannot be text."""
     with open(plain_file(path), "rb") as file:
         data = file.read(size)
     encoding = _encoding(path)
@@ -91,14 +91,14 @@ def head(path: Path, size: int = 2**16) -> str:
 
 
 def ends_whole(path: Path) -> bool:
-    """Whether the last line ends with a newline; otherwise it may have been cut off."""
+    """Whether the file ends with a newline; otherwise its last line may be incomplete."""
     with open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - 2, 0))
         return any(byte in b"\n\r" for byte in file.read())
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Every file below a folder; ValueError where there are too many for the folder of an experiment."""
+    """Every file below a folder; ValueError if there are too many for the folder of an experiment."""
     seen = 0
     for parent, folders, names in os.walk(folder):
         seen += len(folders) + len(names)
@@ -108,9 +108,9 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def small_file(path: Path, most: int = LARGEST_WHOLE) -> Path:
-    """`path` itself if it is a file that may be read whole, ValueError where it is larger."""
+    """`path` itself if it is a file that may be read whole, ValueError if it is larger."""
     if os.path.getsize(plain_file(path)) > most:
-        raise ValueError(f"{path} has more than {most // 2**20} MB, and is read as a whole; give a smaller one")
+        raise ValueError(f"{path} has more than {most // 2**20} MB, and must be read as a whole; give a smaller one")
     return path
 
 
@@ -122,7 +122,7 @@ def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
 
     >>> small_bytes("/dev/null")
     Traceback (most recent call last):
-    ValueError: /dev/null is a device, not a file; save what it gives to a file first
+    ValueError: /dev/null is a device, not a file; save its output to a file first
     """
     try:
         handle = os.open(path, _TO_READ)
@@ -146,14 +146,16 @@ def plain_table(path: Path, delimiter: str) -> Path:
 
     It reads the file through once, a block at a time.
     """
-    columns = next(lines(path), "").count(delimiter) + 1
+    columns = next(read_lines(path), "").count(delimiter) + 1
     refuse_vast(path, 1, columns)
-    refuse_vast(path, sum(1 for _ in lines(path)), columns)
+    refuse_vast(path, sum(1 for _ in read_lines(path)), columns)
     return path
 
 
 def refuse_vast(path: Path, rows: int, columns: int) -> None:
-    """ValueError where a table has more columns or cells than one of runs can have, before it is unpacked.
+    """ValueError if a table has too many columns or cells for a table of runs.
+
+    It is called before the table is unpacked.
 
     >>> refuse_vast(Path("t.csv"), 10**6, 10**3)
     Traceback (most recent call last):
@@ -169,9 +171,9 @@ def refuse_vast(path: Path, rows: int, columns: int) -> None:
 def copied(
     read: Callable[[int], bytes], most: int = MOST_COPIED, name: str = COPY, what: str = "standard input"
 ) -> Iterator[Path]:
-    """What `read` returns until it is empty, as a file that readers can read twice. It is removed afterwards.
+    """A temporary file with everything that `read` returns, to be read twice.
 
-    In messages it is called `what`.
+    Messages call it `what`.
     """
     with tempfile.TemporaryDirectory(prefix="oneclock-") as folder:
         path, left = Path(folder) / name, most

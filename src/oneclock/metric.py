@@ -75,7 +75,7 @@ LOWER_BY_NAME = Direction(higher_is_better=False, source="name")
 
 
 def words(name: str) -> frozenset[str]:
-    """The lower-case words of a name, split at capital letters and behind `val`, `train` and the like.
+    """The lower-case words of a name, split at capital letters and after `val`, `train` and the like.
 
     >>> sorted(words("eval/SquadLoss_1")), sorted(words("valloss"))
     (['1', 'eval', 'loss', 'squad'], ['loss', 'val'])
@@ -86,9 +86,9 @@ def words(name: str) -> frozenset[str]:
 
 @lru_cache(_REMEMBERED)
 def higher_is_better(name: str) -> bool | None:
-    """What the name of a metric says about its direction; None where it says nothing.
+    """What the name of a metric says about its direction; None if it says nothing.
 
-    A word for lower-is-better wins over one for higher-is-better: `iou_loss` is a loss. `neg` turns a metric around.
+    A word for lower-is-better wins over one for higher-is-better: `iou_loss` is a loss. `neg` reverses a metric.
 
     >>> [higher_is_better(name) for name in ("val_loss", "mAP50", "pass@1", "neg_mean_squared_error", "value")]
     [False, True, True, True, None]
@@ -106,7 +106,7 @@ def higher_is_better(name: str) -> bool | None:
 
 
 def require_lower(name: str) -> str:
-    """The name itself; ValueError where it says that higher values are better, for places that take only losses.
+    """The name itself; ValueError if it says that higher values are better, for callers that need a loss.
 
     >>> require_lower("eval_accuracy")
     Traceback (most recent call last):
@@ -118,7 +118,7 @@ def require_lower(name: str) -> str:
 
 
 def trend(values: Sequence[float]) -> bool | None:
-    """Whether a curve rises (True) or falls (False); None where it does neither from its start on.
+    """Whether a curve rises (True) or falls (False); None if it does neither from the start.
 
     The curve is cut into up to ten blocks. It rises if the first block has the lowest mean and the first value is not
     above that mean; it falls in the mirrored case. A curve that first falls and then rises is neither: it may be a loss
@@ -142,7 +142,7 @@ def trend(values: Sequence[float]) -> bool | None:
 
 
 def decide(name: str, curves: Iterable[Sequence[float]], asked: bool | None = None) -> Direction | None:
-    """The direction of a metric with these curves, one per run; None where the user must be asked.
+    """The direction of a metric with these curves, one per run; None if the user must be asked.
 
     `asked` is what the user says, `higher_is_better=True` or `False`.
 

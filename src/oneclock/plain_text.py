@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 _PLACE = re.compile(
-    r"""(?P<quote>['"])(?:~?/|[A-Za-z]:[\\/])[^'"\n]*[\\/](?=[^'"\s])"""  # quoted, it may have spaces in it
+    r"""(?P<quote>['"])(?:~?/|[A-Za-z]:[\\/])[^'"\n]*[\\/](?=[^'"\s])"""  # a quoted path may contain spaces
     r"""|(?<![\w/.~-])(?:file://)?~?/(?!/)(?:[^\s/'"]+/)*(?=[^\s/])"""
     r"""|\b[A-Za-z]:\\+(?:[^\s\\'"]+\\+)*"""
 )
 
-_SPELLED = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of a formula
+_SPELLED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads these as the start of a formula
 
 
 def printable(text: str) -> str:
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """A cell for a CSV file that no spreadsheet takes for a formula: where it begins like one, a quote is put first.
+    """A cell for a CSV file that no spreadsheet reads as a formula: a quote is put before text that begins like one.
 
     >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("-0.5"), plain_cell("resnet")
     ("'=cmd|' /C calc'!A0", '-0.5', 'resnet')
@@ -47,7 +47,7 @@ def cell_as_it_was(text: str) -> str:
 
 
 def without_places(text: str) -> str:
-    """Text for others to read: of an absolute path only the last part is kept.
+    """Text for others to read: absolute paths are cut to their last part.
 
     >>> without_places("No such file: '/home/ann lee/data/x.csv' (see /tmp/run.log:3, https://example.org/a/b, 9/11)")
     "No such file: 'x.csv' (see run.log:3, https://example.org/a/b, 9/11)"

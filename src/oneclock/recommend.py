@@ -16,7 +16,7 @@ MEASURED = (150, 2_431_000)
 """The shortest and the longest training, in steps, of all known sweeps over beta1 or tied betas."""
 
 FEW_TASKS = 3
-"""With fewer tasks near a length than this, the range there says little."""
+"""With fewer tasks than this near a length, the range says little."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def recommend(
 
     Args:
         steps: The useful training time in optimizer steps, any number above 0.
-        rule: "recommended" (the default), "paper", another rule as one types it (`sqrt:7`, `refresh:500`,
+        rule: "recommended" (the default), "paper", another rule in its text form (`sqrt:7`, `refresh:500`,
             `fixed:0.95`), or a rule value.
         evidence: Sweeps of your own, as `oneclock.evidence.table.read_sweeps` reads them. They change the range and
             what is expected; the rule stays.
@@ -70,7 +70,7 @@ def recommend(
         The answer; its `beta` is what an optimizer takes.
 
     Raises:
-        ValueError: Where `steps` is no finite number above 0, or the rule has no beta for it.
+        ValueError: If `steps` is no finite number above 0, or the rule has no beta for it.
 
     >>> answer = recommend(4_000)
     >>> round(answer.beta, 3), round(answer.memory_horizon, 1), answer.paper_beta
@@ -122,7 +122,7 @@ def _notes(steps: float, beta: float, rule: Rule, betas: Range) -> list[str]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What stands behind an answer: sweeps near its length, learning rates, and an answer with two betas."""
+    """The evidence behind an answer: sweeps near its length, learning rates, and an answer with two betas."""
 
     near: tuple[NearRow, ...]
     learning_rate: tuple[RateAdvice, ...]
@@ -150,10 +150,19 @@ def evidence_for(
 
 
 def format_beta(beta: float, digits: int = 4) -> str:
-    """A beta with so many digits of 1 - beta, so that a long memory is never printed as 1.
+    """A beta with this many digits of 1 - beta, so that a long memory is never printed as 1.
 
     >>> format_beta(0.95), format_beta(1 - 1 / 6), format_beta(1 - 1e-7), format_beta(0.9528, 2)
     ('0.95', '0.8333', '0.9999999', '0.953')
     """
-    decimals = digits if beta < 0.9 else digits - 1 - math.floor(math.log10(1 - beta))
+    decimals = digits if beta < 0.9 or beta >= 1 else digits - 1 - math.floor(math.log10(1 - beta))
     return f"{beta:.{decimals}f}".rstrip("0").rstrip(".") or "0"
+
+
+def short_beta(beta: float) -> str:
+    """A beta for people: two digits of 1 - beta, and at least two of beta.
+
+    >>> [short_beta(beta) for beta in (0.68377, 0.9, 0.94377, 0.99822, 0.0)]
+    ['0.68', '0.9', '0.944', '0.9982', '0']
+    """
+    return format_beta(beta, 2)

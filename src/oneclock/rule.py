@@ -40,7 +40,7 @@ def memory_horizon(beta: float) -> float:
         Steps.
 
     Raises:
-        ValueError: Where beta is not in [0, 1).
+        ValueError: If beta is not in [0, 1).
 
     >>> round(memory_horizon(0.95), 6)
     20.0
@@ -59,7 +59,7 @@ def refresh_count(beta: float, horizon: float) -> float:
         How many memories fit into the horizon.
 
     Raises:
-        ValueError: Where beta is not in [0, 1) or the horizon not a finite number above 0.
+        ValueError: If beta is not in [0, 1) or the horizon not a finite number above 0.
 
     >>> round(refresh_count(0.95, horizon=20_000), 6)
     1000.0
@@ -78,7 +78,7 @@ def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
         A value of the grid.
 
     Raises:
-        ValueError: Where beta is not in [0, 1).
+        ValueError: If beta is not in [0, 1).
 
     >>> nearest_beta(0.95)
     0.94377
@@ -100,7 +100,7 @@ def stability_interval(beta: float, refreshes: float = REFRESHES, grid: Sequence
         (lower, upper) in steps.
 
     Raises:
-        ValueError: Where beta is not on the grid.
+        ValueError: If beta is not on the grid.
 
     >>> tuple(round(bound) for bound in stability_interval(0.94377))
     (12802, 22766)
@@ -160,7 +160,7 @@ class Rule(Protocol):
         """1 - beta without checks; takes numpy arrays as well as numbers."""
 
     def __call__(self, horizon: float) -> float:
-        """beta in [0, 1) for a length in steps; ValueError where the rule has none."""
+        """beta in [0, 1) for a length in steps; ValueError if the rule has none."""
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class PiecewisePower:
 
 
 RECOMMENDED: Rule = SquareRoot()
-"""What every part of oneclock uses when nobody chooses a rule."""
+"""The rule that every part of oneclock uses by default."""
 
 
 def beta_for(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> float:
@@ -375,14 +375,14 @@ _KINDS: dict[str, tuple[type[SquareRoot | Refresh | Fixed | Power | PiecewisePow
     "power": (Power, (2, 3)),
     "piecewise": (PiecewisePower, (2,)),
 }
-"""A rule's name as one types it, its class, and how many numbers it takes."""
+"""A rule's text name, its class, and how many numbers it takes."""
 
 RULE_FORMS = "recommended, paper, sqrt:DIVISOR, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or piecewise:KNEE,ALPHA"
-"""How one types a rule."""
+"""The text forms of a rule."""
 
 
 def rule_from(text: str) -> Rule:
-    """A rule as one types it, in one of the forms of `RULE_FORMS`.
+    """A rule from its text form, one of `RULE_FORMS`.
 
     >>> rule_from("power:0.05,0.6"), rule_from("paper"), rule_from("sqrt:7") == rule_from("recommended")
     (Power(c=0.05, alpha=0.6, t0=10000), Refresh(refreshes=1000), True)

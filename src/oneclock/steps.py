@@ -1,4 +1,4 @@
-"""Optimizer steps from what people know of a training: steps, tokens or epochs. Pure Python."""
+"""Optimizer steps from steps, tokens or epochs. Pure Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def steps_from_tokens(tokens: float, tokens_per_step: float) -> int:
         Optimizer steps.
 
     Raises:
-        ValueError: Where either is no finite number above 0.
+        ValueError: If either is not a finite number above 0.
 
     >>> steps_from_tokens(2.6e9, tokens_per_step=131_072)
     19837
@@ -44,7 +44,7 @@ def steps_from_epochs(
         Optimizer steps.
 
     Raises:
-        ValueError: Where a number makes no sense, or the samples do not fill one batch.
+        ValueError: If a number makes no sense, or the samples do not fill one batch.
 
     >>> steps_from_epochs(50, samples=75_750, batch_size=128, drop_last=True)
     29550
@@ -68,7 +68,7 @@ def planned_steps(
     accumulate: int = 1,
     drop_last: bool = False,
 ) -> float:
-    """Optimizer steps from whichever one of the three a person knows: steps, tokens or epochs.
+    """Optimizer steps from one of three: steps, tokens or epochs.
 
     >>> planned_steps(epochs=50, samples=75_750, batch_size=128, drop_last=True)
     29550

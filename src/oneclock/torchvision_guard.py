@@ -1,4 +1,4 @@
-"""Import this before torchvision, transformers or lightning: beside a CPU-only torch they may stop at import.
+"""Import this before torchvision, transformers or lightning: with a CPU-only torch their import may fail.
 
 The torchvision of PyPI is built for the CUDA torch of PyPI. Beside a CPU build its compiled operators do not load, and
 `import torchvision` ends with "operator torchvision::nms does not exist", because it describes two operators that were

@@ -15,7 +15,7 @@ from oneclock.cli import main
 from oneclock.horizon import Curve, early_stop, effective_horizon, useful_horizon
 from oneclock.logs import Log, LoggedRun
 from oneclock.logs.arguments import Arguments
-from oneclock.recommend import format_beta, recommend
+from oneclock.recommend import format_beta, recommend, short_beta
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 
@@ -177,7 +177,7 @@ def test_a_forecast_too_has_its_answer_in_two_lines(every):
 def test_it_says_how_little_beta_moves_across_the_interval():
     advice = advise(run(valley(noise=0.1), max_steps=20_000))
     assert advice.high / advice.low > 1.1
-    low, high = (words_of.short_beta(beta) for beta in (advice.beta_low, advice.beta_high))
+    low, high = (short_beta(beta) for beta in (advice.beta_low, advice.beta_high))
     assert f"{low} to {high} across the interval" in str(advice)
 
 

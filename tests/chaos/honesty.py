@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from oneclock.runs.store import Study
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 from oneclock.sweep import Command, Execution
 from oneclock.sweep.api import run_sweep
 
@@ -100,7 +100,7 @@ class LostFiles(_Kind):
         super().__init__(folder)
         self.whole = folder / "whole"
         go_on(self.whole)
-        self.expected = read(self.whole)
+        self.expected = read_source(self.whole)
 
     def strike(self, dice: random.Random) -> tuple[str, list[str]]:
         path = self.new() / "study"
@@ -113,12 +113,12 @@ class LostFiles(_Kind):
             (run / what).unlink()
         wrong = []
         try:
-            found = read(path)
+            found = read_source(path)
             wrong += ["other numbers in silence"] * (found != self.expected and not found.missing)
         except ValueError as error:
             wrong += [f"it says {error}"] * ("\n" in str(error))
         go_on(path)
-        wrong += ["other numbers after the next sweep"] * (read(path) != self.expected)
+        wrong += ["other numbers after the next sweep"] * (read_source(path) != self.expected)
         return what, [f"{what}: {one}" for one in wrong]
 
 

@@ -22,11 +22,11 @@ class Tokens:
     def __init__(self, folder: Path) -> None:
         from small_data import small
 
-        from oneclock.lab.data import load
+        from oneclock.lab.data import load_task
 
         folder.mkdir()
         self.spec, self.root = small("nanogpt-wikitext103", folder), folder
-        self.loaded = lambda: load(self.spec, self.root)
+        self.loaded = lambda: load_task(self.spec, self.root)
         self.batches, self.content = self.seen(self.loaded())
         shutil.copytree(folder / "tokens", folder / "whole")
 

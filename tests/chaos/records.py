@@ -16,7 +16,7 @@ from oneclock.cli import main
 from oneclock.runs.lock import Claim, Held
 from oneclock.runs.protocols import Paper
 from oneclock.runs.store import Study
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 from oneclock.sweep import Execution, Plan, sweep
 from oneclock.sweep.api import target_of
 
@@ -58,7 +58,7 @@ class Records:
     def __init__(self, folder: Path) -> None:
         self.whole, self.path = folder / "whole", folder / "study"
         go_on(self.whole)
-        self.expected, self.rows = read(self.whole), Study.open(self.whole).rows()
+        self.expected, self.rows = read_source(self.whole), Study.open(self.whole).rows()
         self.renew()
         self.analysis = said("analyse", self.path)
 
@@ -96,7 +96,7 @@ class Records:
         wrong = [] if named or told == self.analysis else [f"analyse: {told}"]
         with redirect_stderr(io.StringIO()) as errors:
             go_on(self.path)
-        wrong += ["other numbers after the next sweep"] * (read(self.path) != self.expected)
+        wrong += ["other numbers after the next sweep"] * (read_source(self.path) != self.expected)
         aside = (self.path / "damaged" / "x" / run.name).exists()
         wrong += [f"named {named}, set aside {aside}: {errors.getvalue()}"] * (named != aside)
         return wrong + [f"{path} was touched" for path, when in others.items() if path.stat().st_mtime_ns != when]
@@ -104,7 +104,7 @@ class Records:
     def header(self) -> list[str]:
         """What does not hold of a study whose study.json was struck: named, or read as it was; its runs are kept."""
         before = {path: path.stat().st_mtime_ns for path in self.path.glob("runs/*/*/result.json")}
-        wrong = ["other numbers"] * (read(self.path).sweeps != self.expected.sweeps)
+        wrong = ["other numbers"] * (read_source(self.path).sweeps != self.expected.sweeps)
         try:
             go_on(self.path)
         except ValueError as error:

@@ -30,6 +30,10 @@ def log(folder, losses):
     return str(path)
 
 
+def assert_valid(document, name):
+    jsonschema.validate(document, json.loads(schema.text(name)))
+
+
 @pytest.mark.parametrize("name", schema.NAMES)
 def test_every_schema_is_one_and_can_be_printed(name):
     jsonschema.Draft202012Validator.check_schema(json.loads(schema.text(name)))
@@ -38,7 +42,7 @@ def test_every_schema_is_one_and_can_be_printed(name):
 
 @pytest.mark.parametrize("words", [["1"], ["300"], ["2.4M"], ["4000", "--rule", "paper"]])
 def test_beta(words):
-    jsonschema.validate(printed("beta", *words, "--json"), json.loads(schema.text("beta")))
+    assert_valid(printed("beta", *words, "--json"), "beta")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ def test_beta(words):
 )
 def test_advise(tmp_path, losses):
     words = ["advise", log(tmp_path, losses), "--budget", "6000", "--json"]
-    jsonschema.validate(printed(*words), json.loads(schema.text("advise")))
+    assert_valid(printed(*words), "advise")
 
 
 def test_evidence():
@@ -56,9 +60,7 @@ def test_evidence():
 
 
 def test_status():
-    jsonschema.validate(
-        printed("status", str(ROOT / "studies" / "series"), "--json"), json.loads(schema.text("status"))
-    )
+    assert_valid(printed("status", str(ROOT / "studies" / "series"), "--json"), "status")
 
 
 TABLES = {
@@ -86,7 +88,7 @@ def test_analyse_a_table(tmp_path, name):
 
 @pytest.mark.parametrize("words", [["--paper"], [str(ROOT / "studies" / "joint")]], ids=["paper", "study"])
 def test_analyse(words):
-    jsonschema.validate(printed("analyse", *words, "--json"), json.loads(schema.text("analyse")))
+    assert_valid(printed("analyse", *words, "--json"), "analyse")
 
 
 def test_the_schema_of_analyse_names_every_key():

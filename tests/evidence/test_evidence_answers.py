@@ -15,7 +15,7 @@ from oneclock.evidence.near import lr_advice, near
 from oneclock.evidence.table import grouped, read_sweeps, sources, sweeps
 from oneclock.evidence.untied import two_betas
 from oneclock.lab.evidence import compare, families
-from oneclock.lab.evidence.figure import best_memory, drawn
+from oneclock.lab.evidence.figure import best_memory, draw_svg
 from oneclock.lab.evidence.records import study_sweeps
 from oneclock.recommend import recommend
 from oneclock.rule import RECOMMENDED
@@ -290,7 +290,7 @@ def test_a_study_folder_is_evidence_too():
 
 
 def test_the_picture_is_the_committed_one_and_has_every_sweep():
-    picture = drawn(sweeps())
+    picture = draw_svg(sweeps())
     assert picture.count("<g><title>") == len(model.deciding(sweeps()))
     assert (ROOT / "docs" / "images" / "evidence.svg").read_text(encoding="utf-8") == picture
     for sweep in model.deciding(sweeps()):

@@ -149,7 +149,7 @@ def test_bad_input_is_one_line(study, tmp_path, capsys):
     for arguments, complaint in (
         (["no-study", "--to", "tensorboard"], "holds no study"),
         ([str(study), "--to", "paper"], "choose among tensorboard, mlflow, wandb, optuna"),
-        ([str(study), "--to", "tensorboard", "--out", str(study)], "is there already"),
+        ([str(study), "--to", "tensorboard", "--out", str(study)], "exists already"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["export", *arguments])

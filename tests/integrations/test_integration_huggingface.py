@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from oneclock.integrations.huggingface import RefreshCallback, balanced_adamw, planned_steps
+from oneclock.integrations.huggingface import RefreshCallback, balanced_adamw, trainer_steps
 
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments  # isort: skip
 
@@ -121,16 +121,16 @@ def test_a_resumed_run_has_the_beta_and_ends_at_the_same_weights(finished):
 def test_planned_steps_are_those_the_trainer_takes(tmp_path, changes):
     args = arguments(tmp_path, **{"max_steps": -1, "eval_strategy": "no", "save_strategy": "no", **changes})
     trainer = Trainer(tiny_gpt2(), args, train_dataset=Tokens(63, seed=1))
-    assert planned_steps(args, trainer.train_dataset) == planned_steps(args, 63) == trainer.train().global_step
+    assert trainer_steps(args, trainer.train_dataset) == trainer_steps(args, 63) == trainer.train().global_step
 
 
 def test_several_processes_share_an_epoch(tmp_path):
     args = arguments(tmp_path, max_steps=-1, num_train_epochs=2)
     args.distributed_state.num_processes = 8
     try:
-        assert planned_steps(args, 64) == 4
+        assert trainer_steps(args, 64) == 4
         args.accelerator_config.split_batches = True  # a batch of four for all eight
-        assert planned_steps(args, 64) == 32
+        assert trainer_steps(args, 64) == 32
     finally:
         args.distributed_state.num_processes = 1
 

@@ -12,8 +12,8 @@ from logs_known import BUDGET, CURVE, LOSSES, same_horizon
 
 from oneclock import logs
 from oneclock.advise import advise
-from oneclock.advise.words import short_beta
 from oneclock.cli import main
+from oneclock.recommend import short_beta
 
 
 def complaint(path, **options):

@@ -177,7 +177,7 @@ def test_a_file_that_grows_is_read_to_where_it_ended(tmp_path):
     path = tmp_path / "log"
     path.write_text("a\n" * 200_000)
     seen = 0
-    for _ in guards.lines(path):
+    for _ in guards.read_lines(path):
         seen += 1
         if seen in (1, 150_000):
             with open(path, "a") as file:

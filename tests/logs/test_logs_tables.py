@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oneclock import logs
 from oneclock.horizon import Curve, early_stop
-from oneclock.logs.series import Series
+from oneclock.logs.series import MetricSeries
 
 
 def test_csv_streams_the_chosen_columns(tmp_path):
@@ -146,7 +146,7 @@ def test_no_pickle_is_opened(tmp_path):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.sampled_from([2, 8, 64]))
 def test_thinning_is_even_and_keeps_the_last(values, limit):
-    thin = Series()
+    thin = MetricSeries()
     with mock.patch("oneclock.logs.series.LIMIT", limit):
         for step, value in enumerate(values):
             thin.add(step, value)

@@ -22,7 +22,7 @@ def save(path, **state):
 def main(twin, steps, every, folder):
     torch.set_num_threads(1)
     experiment = find(twin)
-    task = data.load(experiment)
+    task = data.load_task(experiment)
     torch.manual_seed(0)
     model = models.build(experiment.model).train()
     optimizer = BalancedAdamW(model.parameters(), lr=experiment.optimizer.lr, horizon=steps, state="compact")

@@ -11,7 +11,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from oneclock import BalancedAdam, BalancedAdamW, RefreshScheduler
-from oneclock.integrations.running import figures
+from oneclock.integrations.running import beta_figures
 from oneclock.rule import beta_for
 
 CLASSES = [(BalancedAdam, torch.optim.Adam), (BalancedAdamW, torch.optim.AdamW)]
@@ -106,8 +106,8 @@ def test_a_scheduler_with_nothing_to_move_is_refused():
 
 
 def test_callbacks_show_the_beta_of_the_groups_without_their_own():
-    assert figures(three_groups(parameters()), step=100)["beta"] == 0.9
-    assert figures(BalancedAdamW([{"params": parameters(), "beta": 0.5}], beta=0.9), step=100)["beta"] == 0.5
+    assert beta_figures(three_groups(parameters()), step=100)["beta"] == 0.9
+    assert beta_figures(BalancedAdamW([{"params": parameters(), "beta": 0.5}], beta=0.9), step=100)["beta"] == 0.5
 
 
 @pytest.mark.parametrize("state", STATES)

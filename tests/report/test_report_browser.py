@@ -22,7 +22,7 @@ Open = Callable[..., Opened]
 def report(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the small study, its title hostile too."""
     hostile = replace(subject, title=SCRIPT, notes=(f'"><img src=x onerror=alert(1)> {SCRIPT}',))
-    return folder.write(hostile, tmp_path_factory.mktemp("page"), f"oneclock report '{SCRIPT}'", formats=())
+    return folder.write_subject(hostile, tmp_path_factory.mktemp("page"), f"oneclock report '{SCRIPT}'", formats=())
 
 
 def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -> None:
@@ -152,7 +152,7 @@ def test_fits_the_screen(open_page: Open, report: Path, device: str, width: int,
 def test_big_study_is_small_and_quick(open_page: Open, tmp_path: Path) -> None:
     """11 experiments x 23 runs x 100 evaluations: under 6 MB; the time it takes to open is printed, not asserted."""
     study = write_study(tmp_path / "study", [f"experiment {number}" for number in range(1, 12)], evaluations=100)
-    path = folder.write(subject_of(study), tmp_path / "report", "oneclock report study", formats=())
+    path = folder.write_subject(subject_of(study), tmp_path / "report", "oneclock report study", formats=())
     assert len(list(study.glob("runs/*/*/result.json"))) == 11 * 23
     size = path.stat().st_size
     assert size < 6_000_000
@@ -171,7 +171,7 @@ def test_watched_page_reloads_and_the_last_one_does_not(open_page: Open, subject
     with waiting.page.expect_event("load"):
         pass
     assert waiting.said == []
-    final = folder.write(subject, tmp_path, "oneclock report study", formats=())
+    final = folder.write_subject(subject, tmp_path, "oneclock report study", formats=())
     assert "reloads itself" not in final.read_text(encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ def oneclock(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def page_of(study: Path, out: Path) -> str:
-    text = folder.write(subject_of(study), out, "oneclock report study", formats=()).read_text(encoding="utf-8")
+    text = folder.write_subject(subject_of(study), out, "oneclock report study", formats=()).read_text(encoding="utf-8")
     return text.split("<main>")[1].split('<script type="application/json"')[0]
 
 
@@ -57,7 +57,7 @@ def test_a_rule_of_ones_own_and_the_refreshes_reach_the_report_of_the_paper(tmp_
 
 def test_data_files_are_read_back_as_the_same_study(small_study: Path, tmp_path: Path) -> None:
     subject = subject_of(small_study)
-    folder.write(subject, tmp_path, "oneclock report study", formats=())
+    folder.write_subject(subject, tmp_path, "oneclock report study", formats=())
     again = read(tmp_path / "data" / "curves.csv")
     assert again.sweeps == subject.study.sweeps
     assert analyse(again).experiments == subject.analysis.experiments
@@ -75,7 +75,7 @@ def test_data_files_keep_how_runs_ended(tmp_path: Path) -> None:
     silent = RunKey("digits", 0.999, seed=1, budget=20, lr=0.001)
     RunFolder.start(tmp_path / "study" / "runs" / silent.folder, silent).finish("diverged", seconds=1.0)
     subject = subject_of(tmp_path / "study")
-    folder.write(subject, tmp_path / "out", "", formats=())
+    folder.write_subject(subject, tmp_path / "out", "", formats=())
     for name in ("runs.csv", "curves.csv"):
         (sweep,) = read(tmp_path / "out" / "data" / name).sweeps
         assert {run.beta: run.status for run in sweep.tied} == {
@@ -90,7 +90,7 @@ def test_data_files_keep_how_runs_ended(tmp_path: Path) -> None:
 def test_data_files_keep_any_name(tmp_path: Path) -> None:
     name = 'a "quoted", broken\r\nname\rof = 1'
     write_run(tmp_path / "study", name, 0.9, 1)
-    folder.write(subject_of(tmp_path / "study"), tmp_path / "out", "", formats=())
+    folder.write_subject(subject_of(tmp_path / "study"), tmp_path / "out", "", formats=())
     assert [sweep.name for sweep in read(tmp_path / "out" / "data" / "curves.csv").sweeps] == [name]
 
 
@@ -107,7 +107,7 @@ def test_partial_study_says_what_is_missing(tmp_path: Path) -> None:
     assert "beta 0.99438, seed 1 failed (worker died); left out" in text
     assert "one seed per beta; its gaps have no interval" in text
     assert "One experiment:" in text
-    progress = folder.write(subject_of(study), tmp_path / "out", "", formats=()).read_text(encoding="utf-8")
+    progress = folder.write_subject(subject_of(study), tmp_path / "out", "", formats=()).read_text(encoding="utf-8")
     assert "Of 7 runs so far: 5 finished, 1 failed, 1 unfinished." in progress
 
 
@@ -210,5 +210,5 @@ def test_a_file_in_the_place_of_its_folder_is_told(tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", (SCRIPT,), betas=GRID[3:6])
     (tmp_path / "train.py").touch()
     for out in (tmp_path / "train.py", tmp_path / "train.py" / "report"):
-        with pytest.raises(ValueError, match=r"cannot be the report's folder: a file is in its place"):
+        with pytest.raises(ValueError, match="cannot be the report's folder"):
             page_of(study, out)

@@ -29,8 +29,8 @@ def test_svg_bytes_are_deterministic_and_every_format_is_written(subject: Subjec
     figures = {figure.name: figure for figure in all_figures(subject)}
     chosen = [figures["beta-sweeps-heldout"], figures["gaps-per-rule"]]
     for figure in chosen:
-        first = plot.save(figure, tmp_path / "one")
-        second = plot.save(figure, tmp_path / "two", formats=("svg", "pdf"))
+        first = plot.save_figure(figure, tmp_path / "one")
+        second = plot.save_figure(figure, tmp_path / "two", formats=("svg", "pdf"))
         assert [path.suffix for path in first] == [".png", ".svg", ".pdf"]
         assert first[1].read_bytes() == second[0].read_bytes()
         assert first[2].read_bytes() == second[1].read_bytes()

@@ -22,7 +22,7 @@ def one_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed in (1, 2, 3):
         for pair in ((0.9, 0.999), (0.9, 0.95)):
             write_run(study, "mine", pair, seed)
-    return folder.write(subject_of(study), place / "report", "oneclock report mystudy", formats=())
+    return folder.write_subject(subject_of(study), place / "report", "oneclock report mystudy", formats=())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

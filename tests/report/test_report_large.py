@@ -31,7 +31,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Subject:
 def test_of_many_experiments_those_are_drawn_in_which_the_recommendation_costs_most(many: Subject) -> None:
     costs = {result.name: result.rules[0].excess for result in many.analysis.experiments}
     dearest = sorted(costs, key=costs.__getitem__, reverse=True)[: shown.MOST]
-    names = [result.name for result in shown.drawn(many.analysis)]
+    names = [result.name for result in shown.experiments_to_draw(many.analysis)]
     assert names == [name for name in costs if name in dearest]
     (figure,) = sweep_figures(many.analysis)
     assert [chart.title for chart in figure.charts] == names
@@ -40,7 +40,7 @@ def test_of_many_experiments_those_are_drawn_in_which_the_recommendation_costs_m
 
 
 def test_the_page_says_so_and_tables_and_data_have_all(many: Subject, tmp_path: Path) -> None:
-    text = folder.write(many, tmp_path, "oneclock report study", formats=()).read_text(encoding="utf-8")
+    text = folder.write_subject(many, tmp_path, "oneclock report study", formats=()).read_text(encoding="utf-8")
     assert text.count("Of 20 experiments 6 are drawn") == 3
     assert len(re.findall(r"<option", text)) == shown.MOST
     table = text.split('<table id="table-selected-betas">')[1].split("</table>")[0]

@@ -26,7 +26,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Subject:
 
 @pytest.fixture(scope="module")
 def page(several: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return folder.write(several, tmp_path_factory.mktemp("page"), "oneclock report study", formats=())
+    return folder.write_subject(several, tmp_path_factory.mktemp("page"), "oneclock report study", formats=())
 
 
 def test_the_table_has_the_verdict_and_the_costs_of_the_analysis(several: Subject) -> None:
@@ -99,7 +99,7 @@ def test_all_panels_of_a_study_are_on_the_first_screen_and_its_table_fits(
     open_page: Callable[..., Opened], tmp_path: Path, study: str, panels: int
 ) -> None:
     subject = subject_of(Path(__file__).parents[2] / "studies" / study)
-    page = folder.write(subject, tmp_path, "oneclock report", formats=())
+    page = folder.write_subject(subject, tmp_path, "oneclock report", formats=())
     for width, height in ((1400, 900), (390, 844)):
         opened = open_page(page, viewport={"width": width, "height": height})
         opened.page.wait_for_selector(".overview svg[role=img]")
@@ -115,7 +115,7 @@ def test_a_ci_without_a_bound_has_no_band_and_a_bar_on_one_side(
     subject = subject_of(Path(__file__).parents[2] / "studies" / "series")
     points = [point for task in subject.analysis.series for point in task.points if point.beta_interval is not None]
     bounds = [sum(0 < end < 1 for end in (p.beta_interval.lower, p.beta_interval.upper)) for p in points]
-    opened = open_page(folder.write(subject, tmp_path, "oneclock report", formats=()))
+    opened = open_page(folder.write_subject(subject, tmp_path, "oneclock report", formats=()))
     opened.page.wait_for_selector(".overview svg[role=img]")
     assert opened.page.locator(".overview svg[role=img] g line").count() == sum(count > 0 for count in bounds)
     bands = opened.page.locator(".overview svg[role=img] polygon").evaluate_all(

@@ -23,7 +23,7 @@ SECRET = "hunter2"
 def test_no_name_is_a_formula_in_any_csv_and_each_reads_back_as_it_was(tmp_path: Path, name: str) -> None:
     for beta in GRID[3:6]:
         write_run(tmp_path / "study", name, beta, 1)
-    folder.write(subject_of(tmp_path / "study"), tmp_path / "out", "", formats=())
+    folder.write_subject(subject_of(tmp_path / "study"), tmp_path / "out", "", formats=())
     seen = set()
     for path in (tmp_path / "out").rglob("*.csv"):
         with open(path, encoding="utf-8", newline="") as file:

@@ -120,7 +120,7 @@ def test_the_profile_has_no_line_across_a_beta_that_diverged_at_every_rate():
 
 def test_both_renderers_draw_it(analysis, tmp_path: Path):
     (figure,) = surface_figures(analysis)
-    (path,) = plot.save(figure, tmp_path, ["png"])
+    (path,) = plot.save_figure(figure, tmp_path, ["png"])
     assert path.stat().st_size > 10_000
     assert [chart_data(chart)["title"] for chart in figure.charts] == [
         "beta and learning rate",

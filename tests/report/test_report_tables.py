@@ -66,11 +66,11 @@ def test_markdown_and_terminal_hold_the_same_cells(subject: Subject) -> None:
             [re.sub(r"\\(.)", r"\1", cell.strip().removeprefix("**").removesuffix("**")) for cell in row]
             for row in split
         ]
-        assert plain == tables.cells(table)
+        assert plain == tables.shown_cells(table)
         console = Console(width=400, record=True, file=io.StringIO())
         console.print(*terminal.to_rich(table, 400))
         text = console.export_text()
-        assert all(cell in text for row in tables.cells(table) for cell in row)
+        assert all(cell in text for row in tables.shown_cells(table) for cell in row)
 
 
 @pytest.mark.skipif(not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="no TeX engine on this machine")
@@ -111,10 +111,10 @@ def test_any_text_stays_in_its_cell(text: str) -> None:
 
 def test_published_tables_are_the_papers() -> None:
     _, selected, main, stability, *_ = tables_of(published().analysis)
-    assert [row[4] for row in tables.cells(selected)] == [
+    assert [row[4] for row in tables.shown_cells(selected)] == [
         "0.515", "0.205", "0.202", "0.299", "0.000", "0.738", "0.885", "0.408", "0.000", "0.124", "0.000"
     ]  # fmt: skip
-    assert tables.cells(main)[1][1:] == [
+    assert tables.shown_cells(main)[1][1:] == [
         "0.406", "0.885", "0.811", "0.041", "0.124", "0.124", "0.307", "0.885", "0.713", "11/11"
     ]  # fmt: skip
-    assert tables.cells(stability)[7][1:] == ["0.968", "40000", "22766", "40486"]
+    assert tables.shown_cells(stability)[7][1:] == ["0.968", "40000", "22766", "40486"]

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oneclock.lab.sweep_target  # noqa: F401 - committed studies are of experiments of the lab
+from oneclock.recommend import short_beta
 from oneclock.report import folder
 from oneclock.report.subject import subject_of
-from oneclock.runs.best import Interval, at_best_lrs, best_beta, best_of, short_beta
+from oneclock.runs.best import Interval, at_best_lrs, best_beta, best_of
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import Grid
@@ -119,7 +120,7 @@ def test_every_door_says_the_same_best_of_a_made_study(tmp_path, losses):
     if not any(math.isfinite(loss) for loss in losses.values()):
         return
     assert best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2))) == expected
-    folder.write(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
+    folder.write_subject(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
     written = json.loads((tmp_path / "report" / "data" / "analysis.json").read_text())
     assert best_by_analysis(written) == expected
     page = (tmp_path / "report" / "report.html").read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -22,7 +22,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("study", LOSSES)
 def test_committed_losses_do_not_change(study):
-    runs = [run for sweep in read(STUDIES / study).sweeps for run in (*sweep.tied, *sweep.untied)]
+    runs = [run for sweep in read_source(STUDIES / study).sweeps for run in (*sweep.tied, *sweep.untied)]
     lines = []
     for run in runs:
         beta1, beta2 = (run.beta, None) if run.key.is_tied else run.beta

@@ -11,7 +11,7 @@ from oneclock import analyse, run_sweep
 from oneclock.runs.planned import missing_runs
 from oneclock.runs.protocols import protocol_from
 from oneclock.runs.store import Study
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 from oneclock.sweep import Execution, Plan
 from oneclock.sweep.view import status
 
@@ -40,14 +40,14 @@ def test_a_lost_file_or_folder_is_said(tmp_path, lost, protocol):
     study = swept(tmp_path / "s", protocol=protocol)
     folder = tmp_path / "s" / "runs" / "x" / "beta-0.9-seed-1"
     assert study.missing() == {}
-    assert not any("missing" in line for line in read(tmp_path / "s").missing)
+    assert not any("missing" in line for line in read_source(tmp_path / "s").missing)
     shutil.rmtree(folder) if lost == "." else (folder / lost).unlink()
     keys = Study(tmp_path / "s").missing()["x"]
     assert (0.9, 1) in [(key.beta, key.seed) for key in keys]
     begun = lost == "result.json"
     said = "beta 0.9, seed 1 is not finished" if begun else "beta 0.9 seed 1"
     analysis = analyse(tmp_path / "s")
-    for missing in (read(tmp_path / "s").missing, analysis.missing):
+    for missing in (read_source(tmp_path / "s").missing, analysis.missing):
         assert any(said in line for line in missing)
     notes = {Study(tmp_path / "s").best().note, analysis.experiments[0].best.note}
     assert len(notes) == 1
@@ -59,7 +59,7 @@ def test_a_study_without_its_plan_is_still_read(tmp_path):
     (tmp_path / "s" / "study.json").unlink()
     assert Study(tmp_path / "s").missing() == {}
     (tmp_path / "s" / "runs" / "x" / "beta-0.9-seed-1" / "run.json").unlink()
-    assert any("beta-0.9-seed-1: its run.json is missing" in line for line in read(tmp_path / "s").missing)
+    assert any("beta-0.9-seed-1: its run.json is missing" in line for line in read_source(tmp_path / "s").missing)
 
 
 def test_seeds_that_the_plan_does_not_say_are_those_that_ran():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oneclock.runs.files import SCHEMA, write_json
 from oneclock.runs.folder import RunFolder, _at_once, _one_by_one, runs_of
 from oneclock.runs.key import RunKey, differences, hash_of, safe_name
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 DIGITS = RunKey("digits", beta=0.94377, seed=1, budget=300, spec={"lr": 1e-3})
 
@@ -113,7 +113,7 @@ def test_foreign_files_are_refused_in_one_line(run, file, text, message):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("result.json", "finished", "finiched", "'finiched' is no way to end"),
+        ("result.json", "finished", "finiched", "'finiched' is not a final status"),
         ("result.json", '"best_loss": 1.5', '"best_loss": 1.25', "its best loss is not the one in result.json"),
         ("result.json", '"best_step": 200', '"best_step": 100', "its best loss is not the one in result.json"),
         ("result.json", '"steps": 300', '"steps": 200', "its best loss is not the one in result.json"),
@@ -219,4 +219,4 @@ def test_runs_of_two_lengths_are_not_one_experiment(tmp_path):
         run.log(budget, val_loss=1.0)
         run.finish("finished", seconds=1.0)
     with pytest.raises(ValueError, match=r"beta-0\.9-seed-1 has 20 steps"):
-        read(tmp_path)
+        read_source(tmp_path)

@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_said_as_the_command_says_it(page, tmp_path, caps
         said = page.give(tmp_path / name)
         assert said == commanded(capsys, monkeypatch, tmp_path / name)
         assert "it seems to be" in said
-    assert page.give(tmp_path / "a.csv", budget="many") == "'many' is no number; type it as 20000, 20,000, 2e4 or 20k"
+    assert page.give(tmp_path / "a.csv", budget="many").startswith("'many' is not a number")
 
 
 @needs_python

@@ -12,7 +12,7 @@ from oneclock import guards, plain_text
 from oneclock.lab.paper.curves import read_curves
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 HEADER = "experiment,beta,seed,budget,min_val_loss"
 GOOD = f"{HEADER}\na,0.5,1,9000,2\na,0.9,1,9000,1\na,0.99,1,9000,2\n"
@@ -30,7 +30,7 @@ for path in sys.argv[1:]:
 """
 
 
-def refused_in_one_line(path, message, reader=read):
+def assert_refused_in_one_line(path, message, reader=read_source):
     with pytest.raises(ValueError, match=message) as caught:
         reader(path)
     assert "\n" not in str(caught.value)
@@ -75,8 +75,8 @@ def test_each_is_told_what_it_is(hostile):
         "cell.csv": "row 4 has min_val_loss 'x', which is not a number",
     }
     for name, message in words.items():
-        refused_in_one_line(hostile[name], message)
-        refused_in_one_line(hostile[name], message, read_curves)
+        assert_refused_in_one_line(hostile[name], message)
+        assert_refused_in_one_line(hostile[name], message, read_curves)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_each_is_told_what_it_is(hostile):
 )  # fmt: skip
 def test_numbers_and_shapes_that_cannot_be(tmp_path, text, message):
     (tmp_path / "t.csv").write_text(text)
-    refused_in_one_line(tmp_path / "t.csv", message)
+    assert_refused_in_one_line(tmp_path / "t.csv", message)
 
 
 @pytest.mark.parametrize("quoted", [(2, 3), (2, 5), (3, 7)])
@@ -104,16 +104,16 @@ def test_rows_that_stray_quotes_hide_in_a_column_nobody_reads_are_counted(tmp_pa
     rows[quoted[0] - 1] = rows[quoted[0] - 1].replace(",5", ',"5')
     path = tmp_path / "t.csv"
     path.write_text("\n".join([f"{HEADER},inches", *rows]) + "\n")
-    refused_in_one_line(path, rf"hides {quoted[1] - quoted[0]} line\(s\) .* column 'inches', row {quoted[0]};")
+    assert_refused_in_one_line(path, rf"hides {quoted[1] - quoted[0]} line\(s\) .* column 'inches', row {quoted[0]};")
     path.write_text(GOOD.replace("min_val_loss", "min_val_loss,note").replace(",9000,2", ',9000,2,"two\nlines"'))
-    assert read(path).sweeps[0].betas == (0.5, 0.9, 0.99)  # a remark may have lines
+    assert read_source(path).sweeps[0].betas == (0.5, 0.9, 0.99)  # a remark may have lines
 
 
 def test_text_of_another_encoding(tmp_path):
     (tmp_path / "t.csv").write_bytes(GOOD.replace("a,", "\u00e9,").encode("latin-1"))
-    refused_in_one_line(tmp_path / "t.csv", "not text in UTF-8")
+    assert_refused_in_one_line(tmp_path / "t.csv", "not text in UTF-8")
     with pytest.raises(ValueError, match="row 1 has seed"):
-        read({"experiment": ["a"], "beta": [0.9], "seed": [10**400], "min_val_loss": [1]})
+        read_source({"experiment": ["a"], "beta": [0.9], "seed": [10**400], "min_val_loss": [1]})
 
 
 def test_a_damaged_parquet_file_is_refused_in_one_line_or_read(tmp_path):
@@ -128,7 +128,7 @@ def test_a_damaged_parquet_file_is_refused_in_one_line_or_read(tmp_path):
     for data in (*cut, *flipped):
         path.write_bytes(data)
         try:
-            read(path)
+            read_source(path)
         except ValueError as error:
             complaints.append(str(error))
     assert len(complaints) > len(cut)
@@ -138,7 +138,7 @@ def test_a_damaged_parquet_file_is_refused_in_one_line_or_read(tmp_path):
 def test_a_parquet_file_of_very_many_cells_is_not_unpacked(tmp_path, monkeypatch):
     pd.DataFrame({"experiment": ["a"] * 1000, "beta": 0.9, "min_val_loss": 1.0}).to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr(guards, "MOST_CELLS", 2999)
-    refused_in_one_line(tmp_path / "t.parquet", "has 1,000 rows of 3 columns")
+    assert_refused_in_one_line(tmp_path / "t.parquet", "has 1,000 rows of 3 columns")
 
 
 @pytest.mark.parametrize("name", ["run.json", "result.json", "curve.jsonl"])
@@ -149,7 +149,7 @@ def test_a_record_that_is_no_file_is_refused(tmp_path, name):
     run.finish("finished", seconds=1.0)
     (run.path / name).unlink()
     os.mkfifo(run.path / name)
-    refused_in_one_line(tmp_path, "is a pipe, not a file|is damaged")
+    assert_refused_in_one_line(tmp_path, "is a pipe, not a file|is damaged")
 
 
 def _flipped(data: bytes, place: int, bit: int) -> bytes:

@@ -15,7 +15,7 @@ from oneclock.runs.sweeps import error_bars, relative_gaps
 from oneclock.stats import analyse, as_json, read
 from oneclock.stats.calibration import candidates_for, choose
 from oneclock.stats.protocol import nearest, select_beta
-from oneclock.stats.risk import cvar, figures
+from oneclock.stats.risk import cvar, mean_max_cvar
 from oneclock.stats.sources import horizon_of
 
 LOSSES = st.lists(st.floats(0.01, 100), min_size=1, max_size=13)
@@ -33,7 +33,7 @@ def test_gaps_are_not_negative_and_do_not_depend_on_the_unit_of_loss(losses, uni
 
 @given(GAPS)
 def test_cvar_lies_between_mean_and_max(gaps):
-    mean, largest, tail = figures(np.array(gaps))
+    mean, largest, tail = mean_max_cvar(np.array(gaps))
     assert mean - 1e-9 <= tail <= largest + 1e-9
 
 

@@ -75,7 +75,7 @@ def test_its_figure_is_drawn_with_and_without_intervals(betas, known, tmp_path):
     (marks,) = [line for line in figure.charts[0].series if line.name == "task"]
     assert [bound is not None for bound in marks.low] == [known] * len(BUDGETS)
     assert len(marks.low) == len(marks.high) == len(marks.y) == len(BUDGETS)
-    assert plot.save(figure, tmp_path, ("svg",))[0].stat().st_size > 1000
+    assert plot.save_figure(figure, tmp_path, ("svg",))[0].stat().st_size > 1000
 
 
 def test_its_figure_has_the_recommended_memory_beside_the_papers_where_they_differ():

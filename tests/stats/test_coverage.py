@@ -20,7 +20,7 @@ from oneclock.runs.noise import Cell
 from oneclock.runs.paired import PairedSweep, between
 from oneclock.stats.experiments import fitted, rule_costs
 from oneclock.stats.exponents import exponent, profiles_of
-from oneclock.stats.risk import figures
+from oneclock.stats.risk import mean_max_cvar
 from oneclock.stats.rules import outcome, random_effects, rule_row
 
 FEW, MANY = 80, 1000
@@ -159,7 +159,7 @@ def test_figures_of_the_papers_protocol_over_seeds(spread, repeats, least):
         data, truth = protocol_of_truth(rng, 8, spread)
         risk = data.risk(np.full(8, 5), "all")
         for place, (estimate, value) in enumerate(
-            zip((risk.mean, risk.max, risk.cvar), figures(truth[:, 5]), strict=True)
+            zip((risk.mean, risk.max, risk.cvar), mean_max_cvar(truth[:, 5]), strict=True)
         ):
             hits[place] += estimate.seeds.lower - 1e-12 <= value <= estimate.seeds.upper + 1e-12
     assert (hits / repeats >= least).all()

@@ -245,7 +245,7 @@ def test_runs_of_a_report_read_again_keep_what_diverged(tmp_path):
         run.log(4000, val_loss=1.0)  # lower than any, before it diverged
         run.log(8000, val_loss=math.nan)
         run.finish("diverged", seconds=1.0)
-    folder.write(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
+    folder.write_subject(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
     table = tmp_path / "report" / "data" / "runs.csv"
     with open(table, newline="") as file:
         statuses = {row["beta"]: row["status"] for row in csv.DictReader(file)}

@@ -121,7 +121,7 @@ def test_a_log_is_taken_where_it_says_its_beta(tmp_path):
     assert losses(plan.path) == {(0.9, 1): (0.01, 100, 100)}  # a log says no seed: the first that is free
     silent = tmp_path / "log.csv"
     silent.write_text("step,val_loss\n50,1.0\n100,0.5\n")
-    with pytest.raises(ValueError, match="does not say the beta"):
+    with pytest.raises(ValueError, match="does not state the beta"):
         adopt(plan, silent)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from oneclock import Execution, run_sweep
 from oneclock.runs.key import RunKey
-from oneclock.runs.protocols import Grid, joined, next_step, protocol_from
+from oneclock.runs.protocols import Grid, extended, next_step, protocol_from
 from oneclock.sweep import Plan
 from oneclock.sweep.targets import Function
 
@@ -60,14 +60,14 @@ def test_diverged_and_failed_rates_are_not_the_best():
 def test_it_is_data_and_stays_unsaid_where_it_is_not_used():
     assert protocol_from(**GRID.as_data()) == GRID
     assert "held_out_seeds" not in Grid().as_data()
-    assert joined(GRID.as_data(), Grid(held_out_seeds=(5,))).held_out_seeds == (3, 4, 5)
+    assert extended(GRID.as_data(), Grid(held_out_seeds=(5,))).held_out_seeds == (3, 4, 5)
 
 
 def test_a_seed_comes_once():
     with pytest.raises(ValueError, match="held_out_seeds must differ"):
         protocol_from("grid", seeds=(1, 2), held_out_seeds=(2, 3))
     with pytest.raises(ValueError, match=r"got \[3\] in both"):
-        protocol_from("grid", held_out_seeds=(3, 4))  # 1, 2, 3 are the seeds of a target that does not say its own
+        protocol_from("grid", held_out_seeds=(3, 4))  # 1, 2, 3 are the seeds of a target without seeds of its own
 
 
 def test_a_study_knows_every_run_that_may_be_asked_for(tmp_path):

@@ -10,7 +10,7 @@ from chaos.damage import damaged
 from chaos.records import FILES, go_on, plan_of
 
 from oneclock.runs.store import Study
-from oneclock.runs.table import Sweeps, read
+from oneclock.runs.table import Sweeps, read_source
 from oneclock.sweep import Plan
 
 STRIKES = 150
@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def struck(path: Path, expected: Sweeps) -> str:
     """What `analyse` makes of the study: `harmless`, or `named`; another number without a word is the failure."""
     try:
-        assert read(path) == expected
+        assert read_source(path) == expected
     except ValueError as error:
         complaint = str(error)
     else:
@@ -40,7 +40,7 @@ def struck(path: Path, expected: Sweeps) -> str:
 @pytest.mark.parametrize("name", FILES)
 def test_a_struck_record_never_changes_a_number_in_silence(whole, tmp_path, name):
     path = shutil.copytree(whole, tmp_path / "study")
-    expected, target = read(whole), path / "runs" / "x" / "beta-0.8-seed-1" / name
+    expected, target = read_source(whole), path / "runs" / "x" / "beta-0.8-seed-1" / name
     data, rows, counts = target.read_bytes(), Study.open(whole).rows(), Counter()
     dice = random.Random(1)
     for number in range(STRIKES):
@@ -52,7 +52,7 @@ def test_a_struck_record_never_changes_a_number_in_silence(whole, tmp_path, name
         if number % 15 == 0:
             again = shutil.copytree(path, tmp_path / f"again-{number}")
             go_on(again)
-            assert read(again) == expected
+            assert read_source(again) == expected
             assert (again / "damaged").exists() == (outcome == "named")
     assert sum(counts.values()) == STRIKES
     assert counts["named"] > STRIKES * 0.8
@@ -60,12 +60,12 @@ def test_a_struck_record_never_changes_a_number_in_silence(whole, tmp_path, name
 
 def test_a_struck_study_json_is_named_and_the_runs_are_kept(whole, tmp_path):
     path = shutil.copytree(whole, tmp_path / "study")
-    expected, header = read(whole), path / "study.json"
+    expected, header = read_source(whole), path / "study.json"
     data, complaints = header.read_bytes(), []
     dice = random.Random(2)
     for _ in range(STRIKES):
         header.write_bytes(damaged(data, dice)[1])
-        assert read(path).sweeps == expected.sweeps
+        assert read_source(path).sweeps == expected.sweeps
         try:
             assert Plan.read(path).described == plan_of(whole).described
         except ValueError as error:
@@ -84,6 +84,6 @@ def test_a_lost_file_is_named_or_run_anew(whole, tmp_path, name):
     path = shutil.copytree(whole, tmp_path / "study")
     (path / "runs" / "x" / "beta-0.8-seed-1" / name).unlink()
     if name == "curve.jsonl":
-        assert struck(path, read(whole)) == "named"
+        assert struck(path, read_source(whole)) == "named"
     go_on(path)
-    assert read(path) == read(whole)
+    assert read_source(path) == read_source(whole)

@@ -70,9 +70,7 @@ def test_runs_on_different_data_are_told_apart(tmp_path):
     assert not [line for line in read(tmp_path / "study").missing if "data" in line]
     (tmp_path / "data" / "cifar100" / "train" / "class1" / "train0.png").unlink()
     run_sweep(target, out=tmp_path / "study", betas=[0.5, 0.9, 0.99], extend=True, **options)
-    assert f"{NAME}: its runs were trained on 2 different sets of data, as their records say" in (
-        read(tmp_path / "study").missing
-    )
+    assert f"{NAME}: its runs were trained on 2 different sets of data" in (read(tmp_path / "study").missing)
 
 
 def test_a_folder_of_data_for_what_reads_none_is_refused(capsys, tmp_path):
@@ -80,5 +78,5 @@ def test_a_folder_of_data_for_what_reads_none_is_refused(capsys, tmp_path):
         main(["sweep", "--command", "train {beta} {seed}", "--budget", "10", "--out", str(tmp_path / "s"),
               "--data-dir", "data"])  # fmt: skip
     assert stopped.value.code == 2
-    assert "belong to an experiment of the paper" in capsys.readouterr().err
+    assert "--data-dir" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()

@@ -55,7 +55,7 @@ def test_stopped_it_takes_everything_along_politely(tmp_path, number):
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert stderr == "oneclock: stopped; the same command continues\n"
+    assert stderr == "oneclock: stopped; the same command continues it\n"
     assert marked.gone(within=5)
     assert kept(tmp_path) == KINDS | GOODBYES
 
@@ -271,5 +271,5 @@ def test_torchrun_ends_with_its_sweep(tmp_path):
     until((tmp_path / "keep" / "trains").exists, within=120)
     process.terminate()
     _, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stderr) == (130, "oneclock: stopped; the same command continues\n")
+    assert (process.returncode, stderr) == (130, "oneclock: stopped; the same command continues it\n")
     assert marked.gone(within=10)

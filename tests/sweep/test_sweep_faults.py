@@ -117,7 +117,7 @@ def test_a_function_that_cannot_be_called_so_is_refused_before_the_first_run(tmp
     file.write_text(SIGNATURES)
     named = f"{file}:{function}"
     untold = function in ("decorated", "twice")
-    targets = [target_of(one, 100) for one in ([named] if untold else [named, source.load(named)])]
+    targets = [target_of(one, 100) for one in ([named] if untold else [named, source.load_function(named)])]
     for target, (rates, fits) in product(targets, (((), without), ((0.1,), with_rates))):
         plan = Plan(tmp_path / "study", [target], Grid(betas=(0.9,), learning_rates=rates))
         with nullcontext() if fits else pytest.raises(ValueError, match="cannot be called with"):
@@ -173,7 +173,7 @@ def sweep_of(study, *more, function="train"):
     return [*line, "--out", study, "--betas", "0.5,0.9", "--seeds", "1", "--retries", "0", *(more or ["--jobs", "1"])]
 
 
-def refused(line, words, **more):
+def assert_refused(line, words, **more):
     """The sweep ends with one line, and no traceback."""
     done = subprocess.run(line, capture_output=True, text=True, check=False, **more)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -182,7 +182,7 @@ def refused(line, words, **more):
     assert "--in-process" in line or done.stderr.count("\n") == 1
 
 
-def goes_on(line, study, tmp_path):
+def assert_goes_on(line, study, tmp_path):
     """The same command ends well, with the losses of a sweep that met no trouble."""
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -203,9 +203,9 @@ def test_a_disk_that_is_full_stops_the_sweep_and_it_goes_on_once_there_is_room(d
     path, _ = disk
     with suppress(OSError):
         (path / "fill").write_bytes(b"x" * 300_000)
-    refused(sweep_of(path / "s"), "No space left")
+    assert_refused(sweep_of(path / "s"), "No space left")
     (path / "fill").unlink()
-    goes_on(sweep_of(path / "s"), path / "s", tmp_path)
+    assert_goes_on(sweep_of(path / "s"), path / "s", tmp_path)
 
 
 @pytest.mark.parametrize("more", [["--jobs", "2"], ["--in-process"]])
@@ -213,11 +213,11 @@ def test_a_disk_that_fills_up_stops_the_sweep_and_it_goes_on_once_there_is_room(
     path, _ = disk
     monkeypatch.setenv("FILL", str(path / "fill"))
     line = sweep_of(path / "s", *more, function="fills_the_disk")
-    refused(line, "the disk takes nothing more (OSError: [Errno 28] No space left")
+    assert_refused(line, "the disk takes nothing more (OSError: [Errno 28] No space left")
     assert "failed" not in [row.status for row in Study.open(path / "s").rows()]
     assert not list(path.glob("s/claim-*"))
     (path / "fill").unlink()
-    goes_on(line, path / "s", tmp_path)
+    assert_goes_on(line, path / "s", tmp_path)
 
 
 def test_a_disk_that_may_only_be_read_stops_the_sweep_and_shows_its_status(disk, tmp_path):
@@ -227,11 +227,11 @@ def test_a_disk_that_may_only_be_read_stops_the_sweep_and_shows_its_status(disk,
     (path / "s" / "claim-1.json").write_text(json.dumps({"host": "elsewhere", "pid": 1, "born": "0"}))
     os.utime(path / "s" / "claim-1.json", (0, 0))
     assert mount("remount,ro")
-    refused(sweep_of(path / "s", "--extend"), "Read-only file system")
+    assert_refused(sweep_of(path / "s", "--extend"), "Read-only file system")
     told = subprocess.run([sys.executable, "-m", "oneclock", "status", path / "s"], capture_output=True, text=True)
     assert (told.returncode, told.stderr) == (0, "")
     assert mount("remount,rw")
-    goes_on(sweep_of(path / "s", "--extend"), path / "s", tmp_path)
+    assert_goes_on(sweep_of(path / "s", "--extend"), path / "s", tmp_path)
 
 
 def as_anyone():
@@ -244,9 +244,11 @@ def test_a_folder_that_may_not_be_written_stops_the_sweep(tmp_path):
     values = {"name": "x", "betas": [0.5], "seeds": [1], "where": Execution(in_process=True), "quiet": True}
     run_sweep(f"{TARGET}:train", 60, tmp_path / "s", **values)
     (tmp_path / "s" / "runs" / "x").chmod(0o555)
-    refused(sweep_of(tmp_path / "s", "--extend"), "the disk takes nothing more (PermissionError", preexec_fn=as_anyone)
+    assert_refused(
+        sweep_of(tmp_path / "s", "--extend"), "the disk takes nothing more (PermissionError", preexec_fn=as_anyone
+    )
     (tmp_path / "s" / "runs" / "x").chmod(0o755)
-    goes_on(sweep_of(tmp_path / "s", "--extend"), tmp_path / "s", tmp_path)
+    assert_goes_on(sweep_of(tmp_path / "s", "--extend"), tmp_path / "s", tmp_path)
 
 
 def test_a_study_is_extended_and_keeps_its_runs(tmp_path):

@@ -59,7 +59,7 @@ def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path, calm):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of its processes
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert stderr == "oneclock: stopped; the same command continues\n"
+    assert stderr == "oneclock: stopped; the same command continues it\n"
     assert marked.gone(within=5)
     assert holder(tmp_path / "s") is None
     assert "interrupted" in [row.status for row in Study.open(tmp_path / "s").rows()]
@@ -107,7 +107,7 @@ def test_a_cluster_of_two_workers_one_killed_in_the_middle(tmp_path, calm):
 
 def test_a_cluster_that_anyone_reaches_is_refused_and_one_with_tls_is_used(tmp_path):
     with pytest.raises(
-        ValueError, match=r"runs what anyone who reaches it sends: use Dask's TLS \(tls://..\), or insec"
+        ValueError, match=r"executes code from anyone who can reach it: use Dask's TLS \(tls://..\), or insec"
     ):
         run_sweep(f"{chaos.TARGET}:train", 20, tmp_path / "s", where=Execution(scheduler="tcp://198.51.100.7:8786"))
     assert not (tmp_path / "s").exists()

@@ -11,7 +11,7 @@ from oneclock import rule
 from oneclock.runs.adaptive import BEGAN, BEGIN, Adaptive, block, settled
 from oneclock.runs.best import best_beta
 from oneclock.runs.key import RunKey
-from oneclock.runs.protocols import Grid, Paper, joined, next_step, protocol_from
+from oneclock.runs.protocols import Grid, Paper, extended, next_step, protocol_from
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Function
 
@@ -194,8 +194,10 @@ def test_bad_values_are_refused(kind, values, complaint):
 
 def test_what_is_added_to_a_study_joins_what_it_had():
     before = Grid(betas=(0.9, 0.99), seeds=(1,), baselines=((0.9, 0.999),)).as_data()
-    assert joined(before, Grid(betas=(0.992,))) == Grid((0.9, 0.99, 0.992), (1,), ((0.9, 0.999),))
-    assert joined(before, Grid(seeds=(2,), learning_rates=(0.5,))) == Grid((0.9, 0.99), (1, 2), ((0.9, 0.999),), (0.5,))
+    assert extended(before, Grid(betas=(0.992,))) == Grid((0.9, 0.99, 0.992), (1,), ((0.9, 0.999),))
+    assert extended(before, Grid(seeds=(2,), learning_rates=(0.5,))) == Grid(
+        (0.9, 0.99), (1, 2), ((0.9, 0.999),), (0.5,)
+    )
 
 
 def test_a_best_pair_at_the_end_of_the_rates_is_not_called_bracketed():

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from oneclock.lab.experiments import EXPERIMENTS, FASHION, LAPTOP, SERIES, check
+from oneclock.lab.experiments import EXPERIMENTS, FASHION, LAPTOP, SERIES, check_experiment
 from oneclock.lab.experiments.laptop import EVALUATIONS, FEWER_EVALUATIONS
 from oneclock.lab.study_plans import BASELINES, QUICK, costs, fashion_study, laptop_study, series_study
 
@@ -15,7 +15,7 @@ PAIRS = list(zip(EXPERIMENTS.values(), LAPTOP.values(), strict=True))
 
 @pytest.mark.parametrize(("original", "twin"), PAIRS, ids=list(LAPTOP))
 def test_a_twin_keeps_the_shape_of_its_original(original, twin):
-    assert check(twin) is twin
+    assert check_experiment(twin) is twin
     assert type(twin.model) is type(original.model)
     for same in ("split", "objective", "label_smoothing"):
         assert getattr(twin, same) == getattr(original, same)

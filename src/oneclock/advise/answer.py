@@ -10,7 +10,7 @@ from statistics import fmean
 from oneclock.advise import words
 from oneclock.advise.curves import PaperStop, RunHorizon, paper_stop, plan_of, rounded, run_horizon, two_best_betas
 from oneclock.advise.doubts import doubts
-from oneclock.advise.sources import Material, Source, collect
+from oneclock.advise.sources import Material, Source, read_sources
 from oneclock.logs.read import Log, LoggedRun
 from oneclock.recommend import recommend
 from oneclock.rule import Rule, memory_horizon, refresh_count, resolve_rule
@@ -37,7 +37,7 @@ class Advice:
     runs reached their plan; `stays` is the probability that they stay useful to its end, `turn` where they most likely
     turn otherwise. `paper` is the paper's early stop.
 
-    `horizon` is what the next run's beta is for, and `beta` the answer of `rule`: None where it has none, or where the
+    `horizon` is what the next run's beta is for, and `beta` the answer of `rule`: None if it has none, or where the
     log does not count steps. `beta_low` and `beta_high` are its betas at the ends of the interval. `paper_beta` is that
     of the paper's rule, which has none up to 1,000 steps. `next` is the line to paste, or what to do first.
     """
@@ -121,7 +121,7 @@ def advise(
     >>> advice.turned, advice.useful, advice.low, advice.high, round(advice.beta, 3)
     (True, 9980, 9340, 10600, 0.935)
     """
-    material = collect(
+    material = read_sources(
         source,
         metric=metric,
         step=step,
@@ -210,7 +210,7 @@ def _agreed(values: Sequence[float | None]) -> float | None:
 
 
 def _beta(rule: Rule | str, unit: str, horizon: float) -> float | None:
-    """The rule's beta for a horizon in steps, None where it has none."""
+    """The rule's beta for a horizon in steps, None if it has none."""
     if not horizon > 0 or unit != "steps":
         return None
     try:

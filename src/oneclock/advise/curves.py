@@ -1,4 +1,4 @@
-"""What each run of a log says of its horizon, and what all of them say together. Pure values."""
+"""The horizon of each run of a log, and of all runs together. Pure values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PaperStop:
     """The paper's early stop of a log's runs, by the paper's definition, in the log's unit.
 
     `stop` and `best` are means over the runs, `t_es` is their horizon as the paper rounds it. `better_later` counts the
-    runs in which an evaluation after the stop was better: there the stop is false.
+    runs in which a later evaluation was better: there the stop came too early.
     """
 
     stop: float

@@ -1,4 +1,4 @@
-"""What speaks against an advice, a sentence each: the rule's evidence, the curve, the plan, the runs."""
+"""Reasons to doubt an advice, one sentence each: about the rule's evidence, the curve, the plan, the runs."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class Material:
     diverged: bool
 
 
-def collect(source: Source | Sequence[Source], **options: Any) -> Material:
-    """Read the sources, with `options` as of `read_log`. ValueError where they are not runs of one kind."""
+def read_sources(source: Source | Sequence[Source], **options: Any) -> Material:
+    """Read the sources; `options` are those of `read_log`. ValueError if they are not runs of one kind."""
     sources = [source] if _is_one(source) else _each(source)
     logs = tuple(
         one if isinstance(one, Log) else read_log(one, **options)
@@ -77,7 +77,7 @@ def _each(source: Any) -> list[Any]:
 def _refuse_two_directions(logs: Sequence[Log], runs: Sequence[LoggedRun]) -> None:
     if len({run.higher_is_better for run in runs}) > 1:
         metrics = ", ".join(f"{log.metric!r} ({log.direction.phrase})" for log in logs)
-        raise ValueError(f"the logs differ in which way is better: {metrics}; name one metric for all of them")
+        raise ValueError(f"higher is better in one log and lower in another: {metrics}; name one metric for all")
 
 
 def _refuse_constant(runs: Sequence[LoggedRun]) -> None:
@@ -88,7 +88,7 @@ def _refuse_constant(runs: Sequence[LoggedRun]) -> None:
 
 
 def _until_divergence(run: LoggedRun) -> LoggedRun:
-    """The run up to its last finite loss; its plan, which it did not reach, is left out."""
+    """The run up to its last finite loss, without its plan, which it did not reach."""
     if run.diverged_at is None:
         return run
     end = run.curve.steps.index(run.diverged_at)

@@ -1,4 +1,4 @@
-"""An advice in words, once for all who say it: the command, the callbacks, a notebook. At most 80 columns.
+"""The text of an advice, shared by the command, the callbacks and notebooks. At most 80 columns.
 
 The answer comes first, in two lines. Then comes what it rests on, and last the line to paste.
 """
@@ -6,12 +6,11 @@ The answer comes first, in two lines. Then comes what it rests on, and last the 
 from __future__ import annotations
 
 import html
-import math
 import textwrap
 from typing import TYPE_CHECKING
 
 from oneclock.plain_text import printable
-from oneclock.recommend import format_beta
+from oneclock.recommend import format_beta, short_beta
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 
 if TYPE_CHECKING:
@@ -79,17 +78,6 @@ def plain(value: float) -> str:
     ('12,000', '2.5')
     """
     return f"{value:,.6g}" if not float(value).is_integer() else f"{int(value):,}"
-
-
-def short_beta(beta: float) -> str:
-    """A beta with two digits of 1 - beta, which is what counts.
-
-    >>> short_beta(0.93994), short_beta(0.8), short_beta(0.99871)
-    ('0.94', '0.8', '0.9987')
-    """
-    if beta < 0.5:
-        return f"{beta:.2g}"
-    return f"{beta:.{1 - math.floor(math.log10(1 - beta))}f}".rstrip("0")
 
 
 def _useful(advice: Advice) -> str:

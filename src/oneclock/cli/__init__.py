@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _about_negative(arguments: list[str] | None, error: Exception) -> str | None:
-    """What to say where a negative number was typed, which looks like an option; None for other problems."""
+    """The message for a negative number, which looks like an option; None for other problems."""
     if type(error).__name__ != "NoSuchOption":
         return None
     typed = sys.argv[1:] if arguments is None else arguments

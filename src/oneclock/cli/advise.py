@@ -79,7 +79,7 @@ def command(
 
 
 def _named(log: Log) -> Log:
-    """Where a log came from as the person knows it: a copy of standard input is standard input."""
+    """The name of a log for messages: a copy of standard input is called standard input."""
     return dataclasses.replace(log, path="standard input") if Path(log.path).name == COPY else log
 
 

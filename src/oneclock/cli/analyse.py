@@ -1,4 +1,4 @@
-"""`oneclock analyse`: the full analysis of a sweep, one's own or another's."""
+"""`oneclock analyse`: the full analysis of a sweep, yours or someone else's."""
 
 from __future__ import annotations
 

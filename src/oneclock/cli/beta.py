@@ -73,5 +73,9 @@ def command(
         print(json.dumps(dataclasses.asdict(answer) | {"evidence": dataclasses.asdict(behind)}, indent=2))
     else:
         before = recommend(length, rule) if own else None
-        lines = beta_screen.untied(answer, behind) if untied else beta_screen.tied(answer, behind, before)
+        lines = (
+            beta_screen.two_betas_screen(answer, behind)
+            if untied
+            else beta_screen.one_beta_screen(answer, behind, before)
+        )
         print("\n".join(line.rstrip() for line in lines))

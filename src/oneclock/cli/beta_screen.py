@@ -12,11 +12,11 @@ from oneclock.evidence.untied import FEWEST, TwoBetas
 from oneclock.recommend import Evidence, Recommendation, format_beta
 
 FEW = 3
-"""Fewer sweeps than this do not say what to do with the learning rate."""
+"""With fewer sweeps than this, no advice on the learning rate is given."""
 
 
-def tied(answer: Recommendation, behind: Evidence, before: Recommendation | None = None) -> list[str]:
-    """The answer with one beta; `before` is the answer without a person's own evidence."""
+def one_beta_screen(answer: Recommendation, behind: Evidence, before: Recommendation | None = None) -> list[str]:
+    """The answer with one beta; `before` is the answer without the user's own evidence."""
     lines = [
         f"beta {format_beta(answer.beta, 3)}, a memory of {answer.memory_horizon:,.3g} steps",
         f"{_range(answer)}: expected to lose at most 0.2 % more",
@@ -120,7 +120,7 @@ def _lr_lines(advice: Sequence[RateAdvice]) -> list[str]:
     return lines
 
 
-def untied(answer: Recommendation, behind: Evidence) -> list[str]:
+def two_betas_screen(answer: Recommendation, behind: Evidence) -> list[str]:
     """The answer with two betas."""
     betas = behind.two_betas
     lines = [

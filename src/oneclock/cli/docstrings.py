@@ -9,7 +9,7 @@ from typing import Any
 
 
 def docstring(function: Callable[..., Any]) -> str | None:
-    """The docstring of a function, from its source file where Python has removed it; None where there is none.
+    """The docstring of a function, from its source file where Python has removed it; None if there is none.
 
     >>> def documented():
     ...     '''What it does.'''

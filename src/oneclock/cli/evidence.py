@@ -1,4 +1,4 @@
-"""`oneclock evidence`: every known sweep over betas, and what candidate rules lose in them."""
+"""`oneclock evidence`: every known sweep over betas, and what candidate rules lose in each of them."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def command(
     """
     every = (*sweeps(), *own_sweeps(add))
     if figure is not None:
-        from oneclock.lab.evidence.figure import drawn
+        from oneclock.lab.evidence.figure import draw_svg
 
-        figure.write_text(drawn(every), encoding="utf-8")
+        figure.write_text(draw_svg(every), encoding="utf-8")
         print(f"drawn: {figure}")
         return
     if list_sources:

@@ -1,4 +1,4 @@
-"""`oneclock export`: a study's runs where people look at theirs: TensorBoard, MLflow, Weights & Biases, Optuna."""
+"""`oneclock export`: a study's runs in the files of TensorBoard, MLflow, Weights & Biases or Optuna."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def command(
     to: Annotated[str, typer.Option(help="tensorboard, mlflow, wandb (offline) or optuna.")],
     out: Annotated[Path | None, typer.Option(help="A new folder; default: STUDY-TO beside the study.")] = None,
 ) -> None:
-    """Write the runs that have ended, with their curves, as another tool's own files. Nothing is sent anywhere."""
+    """Write the ended runs, with their curves, as the files of another tool. Nothing is sent anywhere."""
     from oneclock.export import export
 
     folder = out or study.with_name(f"{study.name}-{to}")

@@ -17,7 +17,7 @@ def count(text: str) -> float:
     (20000.0, 20000.0, 2600000000.0, 20000.0)
     >>> count("2,0")
     Traceback (most recent call last):
-    ValueError: '2,0' is no number; type it as 20000, 20,000, 2e4 or 20k
+    ValueError: '2,0' is not a number; type it as 20000, 20,000, 2e4 or 20k
     """
     if _THOUSANDS.fullmatch(text.strip()):
         raise ValueError(f"{text!r} may mean {text.replace('.', '')} or {float(text):g}; write it without a point")
@@ -27,4 +27,4 @@ def count(text: str) -> float:
             raise ValueError
         return float(re.sub("[,_]", "", match[1])) * _TIMES[match[2].lower()]
     except ValueError:
-        raise ValueError(f"{text!r} is no number; type it as 20000, 20,000, 2e4 or 20k") from None
+        raise ValueError(f"{text!r} is not a number; type it as 20000, 20,000, 2e4 or 20k") from None

@@ -27,7 +27,7 @@ def command(
     watch: Annotated[bool, typer.Option("--watch", help="Write it again and again until the sweep is done.")] = False,
     every: Annotated[int, typer.Option(help="Seconds between two of these.", min=1)] = 10,
 ) -> None:
-    """Write tables, figures and report.html, a page to look at and to send to others.
+    """Write tables, figures and report.html, one page to read and to share.
 
     oneclock report STUDY --out DIR
 
@@ -43,23 +43,25 @@ def command(
     if paper == (study is not None):
         raise ValueError("give a study, or --paper, and not both")
     if watch and study is None:
-        raise ValueError("--watch goes with a study: the paper's data do not change")
+        raise ValueError("--watch goes with a study: the paper's data never change")
     others = [rule_from(text) for text in rules or ()]
     out = out or (Path("report") if study is None else folder.default_folder(study))
     typed = _typed(study, out, refreshes, rules or ())
     with Console(stderr=True).status("watching: Ctrl-C ends it" if watch else "analysing and drawing"):
         if study is None:
-            page = folder.write(published(refreshes, others), out, typed)
+            page = folder.write_subject(published(refreshes, others), out, typed)
         elif watch:
             read = partial(subject.subject_of, study, refreshes, others)
             page = folder.watch(read, _is_done(study), study.name, out, typed, every)
         else:
-            page = folder.write(subject.subject_of(study, refreshes, others), out, typed)
+            page = folder.write_subject(subject.subject_of(study, refreshes, others), out, typed)
     print(page)
 
 
 def _typed(study: Path | None, out: Path, refreshes: float, rules: Sequence[str]) -> str:
-    """The command that makes this report, to stand in it: names, not paths, so that it can be sent to others."""
+    """The command that makes this report, as the report shows it: with names instead of paths, so that it can be
+    shared.
+    """
     what = ["--paper"] if study is None else [study.resolve().name]
     other = [] if refreshes == REFRESHES else ["--refreshes", f"{refreshes:g}"]
     others = [part for text in rules for part in ("--rule", text)]

@@ -1,4 +1,4 @@
-"""`oneclock retry`: make failed runs unfinished, so that the next sweep tries them again."""
+"""`oneclock retry`: mark failed runs as unfinished, so that the next sweep tries them again."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Lab = _panel("Experiments of the paper")
 
 
 SUBMITTED = ("slurm", "kubernetes", "skypilot")
-"""Engines that get workers and then need nobody here."""
+"""Engines that keep running after this command has ended."""
 
 
 def command(
@@ -85,7 +85,7 @@ def command(
     partition: Annotated[str | None, Cluster(help="slurm: the partition.")] = None,
     gres: Annotated[str | None, Cluster(help="slurm: what a job needs, gpu:1.")] = None,
     sbatch: Annotated[str | None, Cluster(help="slurm: more options, '--mem=16G --account=a'.")] = None,
-    idle: Annotated[float | None, Cluster(help="slurm: a job ends after so many idle seconds.")] = None,
+    idle: Annotated[float | None, Cluster(help="slurm: a job ends after this many idle seconds.")] = None,
     grace: Annotated[float | None, Cluster(help="slurm: seconds that a run has to save.")] = None,
     warning: Annotated[int | None, Cluster(help="slurm: seconds of warning before a job's end.")] = None,
     settings: Annotated[list[str] | None, Lab("--set", metavar="NAME=VALUE", help="A setting.")] = None,
@@ -147,7 +147,7 @@ def command(
     elif cluster in SUBMITTED:
         _write_manifest(plan, where, engine=cluster, count=1 if array is None else array, **of_manifest)
     else:
-        run(plan, where, _observers(out, log_to or []))
+        run_plan(plan, where, _observers(out, log_to or []))
         _finish(plan, with_report)
 
 
@@ -160,7 +160,7 @@ def _only_for(cluster: str | None, engines: tuple[str, ...], options: dict[str, 
 def _values(
     betas: str | None, seeds: str | None, learning_rates: str | None, baselines: str | None, max_runs: int | None
 ) -> dict[str, Any]:
-    """What was given of a protocol, as numbers."""
+    """The protocol options that were given, as numbers."""
     pairs: Any = None
     if baselines is not None:
         given = () if baselines == "none" else baselines.split(",")
@@ -180,7 +180,7 @@ def _write(plan: Plan) -> None:
 
     with take_alone(plan.path):
         plan.write()
-    print(printable(f"the plan is written; `oneclock work {plan.path}` takes runs of it, here and elsewhere"))
+    print(printable(f"the plan is written; `oneclock work {plan.path}` starts a worker, here or elsewhere"))
 
 
 def _submit(
@@ -210,7 +210,7 @@ def _submit(
         plan,
         slurm.Jobs(array, cores, options=options, worker=worker, warning=seconds, **asked),
     )
-    print(f"Slurm has it as job {number}, {array} worker(s), and needs nobody here any more")
+    print(f"Slurm has it as job {number}, {array} worker(s), and this command is no longer needed")
     print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
 
 
@@ -271,22 +271,24 @@ def _targets(
 
     experiments = [one for one in targets or [] if ":" not in one and not one.endswith(".py")]
     if (settings or data_dir) and not experiments:
-        raise ValueError("--set and --data-dir belong to an experiment of the paper; nothing else here reads them")
-    made: list[Target] = []
+        raise ValueError("--set and --data-dir are only for experiments of the paper")
+    collected: list[Target] = []
     for one in targets or []:
         if one in experiments:
             from oneclock.lab import experiment_target
 
-            made.append(experiment_target(one, None if budget is None else int(budget), settings, processes, data_dir))
+            collected.append(
+                experiment_target(one, None if budget is None else int(budget), settings, processes, data_dir)
+            )
         else:
-            made.append(target_of(one, budget, name, processes, allow_early_stop))
+            collected.append(target_of(one, budget, name, processes, allow_early_stop))
     if run_command is not None:
         if budget is None:
-            raise ValueError("give the budget of a run in steps (--budget): a command does not say it")
-        made.append(Command(run_command, int(budget), log, name or "command", processes, allow_early_stop))
-    if not made:
+            raise ValueError("give the budget of a run in steps (--budget): a command does not state it")
+        collected.append(Command(run_command, int(budget), log, name or "command", processes, allow_early_stop))
+    if not collected:
         raise ValueError("name what to sweep: a function (file.py:train), --command, an experiment, or a study (--out)")
-    return made
+    return collected
 
 
 def _plan_in_folder(
@@ -330,7 +332,7 @@ def _try(plan: Plan, where: Execution) -> None:
 
 
 def printable_lines(text: str) -> str:
-    """Text of several lines that does nothing to a terminal."""
+    """Text of several lines, safe to print on a terminal."""
     return "\n".join(map(printable, text.splitlines()))
 
 
@@ -345,7 +347,7 @@ def _observers(out: Path, names: list[str]) -> list[Observer]:
     return made
 
 
-def run(plan: Plan, where: Execution, observers: Sequence[Observer] = ()) -> None:
+def run_plan(plan: Plan, where: Execution, observers: Sequence[Observer] = ()) -> None:
     """Sweep; Ctrl-C and a polite kill end it with one line and exit code 130."""
     from oneclock.sweep import sweep
     from oneclock.sweep.exec.scheduler import Stopped
@@ -353,7 +355,7 @@ def run(plan: Plan, where: Execution, observers: Sequence[Observer] = ()) -> Non
     try:
         sweep(plan, where, observers=observers)
     except KeyboardInterrupt:
-        print("oneclock: stopped; the same command continues", file=sys.stderr)
+        print("oneclock: stopped; the same command continues it", file=sys.stderr)
         raise typer.Exit(130) from None
     except Stopped as error:
         print(printable_lines(f"oneclock: {error}"), file=sys.stderr)
@@ -371,7 +373,7 @@ def _finish(plan: Plan, with_report: bool) -> None:
     else:
         try:
             _answer(plan.path, with_report)
-        except ValueError as error:  # such as losses below 0: no percentages, but a best beta all the same
+        except ValueError as error:  # such as losses below 0: there is a best beta, but no percentages
             for name in plan.study.experiments:
                 print(printable(f"{name}: {plan.study.best(name).summary}"))
             print(printable(f"no analysis: {error}"), file=sys.stderr)
@@ -394,7 +396,7 @@ def _answer(study: Path, with_report: bool) -> None:
         out = folder.default_folder(study)
         typed = shlex.join(["oneclock", "report", study.resolve().name, "--out", out.name])
         try:
-            print(f"\n{folder.write(subject, out, typed)}")
+            print(f"\n{folder.write_subject(subject, out, typed)}")
         except OSError as error:  # the runs are safe; a page can be drawn at any time
             print(f"\nno report was written ({error.strerror}); `oneclock report {study}` draws it", file=sys.stderr)
 

@@ -19,17 +19,17 @@ def command(
     retries: Annotated[int, typer.Option(help="How often a run that died is tried again.")] = 2,
     timeout: Annotated[float | None, typer.Option(help="Seconds after which a run counts as hung.")] = None,
     time_left: Annotated[
-        float | None, typer.Option(help="Leave within so many seconds; no run starts that could save nothing by then.")
+        float | None, typer.Option(help="Stop within this many seconds; no run starts that could not save by then.")
     ] = None,
     idle: Annotated[
-        float | None, typer.Option(help="Leave after so many seconds with nothing to take; default: when all is done.")
+        float | None, typer.Option(help="Stop after this many seconds without a free run; default: when all is done.")
     ] = None,
     grace: Annotated[float, typer.Option(help="Seconds that a run has to save when this worker is to end.")] = 20.0,
 ) -> None:
-    """Take free runs of a study, one after another, until it is done. Start as many workers as you like, anywhere.
+    """Work on the free runs of a study until it is done. Start any number of workers, on any machines.
 
-    On SIGTERM, SIGUSR1 and Ctrl-C the runs save what they can, and another worker continues them: exit code 130.
-    In a Slurm job it leaves before the job's time is up, and queues the job again.
+    On SIGTERM, SIGUSR1 and Ctrl-C the runs save what they can, and the worker ends with exit code 130. Other workers
+    continue its runs. In a Slurm job it stops before the job's time limit, and has the job queued again.
     """
     import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
     from oneclock.runs.store import open_study
@@ -40,7 +40,7 @@ def command(
     where = Execution(jobs, threads, gpus_per_run, retries=retries, timeout=timeout, grace=grace)
     left = work(study, where, slurm.seconds_left() if time_left is None else time_left, idle)
     if left is not None:
-        print(printable(f"oneclock: left {study} ({left}); another worker continues it"), file=sys.stderr)
+        print(printable(f"oneclock: left {study} ({left}); another worker can continue it"), file=sys.stderr)
         if left not in ("SIGINT", IDLE) and slurm.queue_again(terminated=left == "SIGTERM"):
             print("oneclock: Slurm has queued this job again", file=sys.stderr)
         raise typer.Exit(130)

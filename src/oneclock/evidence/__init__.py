@@ -1,1 +1,1 @@
-"""Every known sweep over Adam's betas, ours and others', as data; and what they say of a rule. Pure Python."""
+"""Every known sweep over Adam's betas, ours and others', as data; and how rules do in them. Pure Python."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from oneclock.evidence.table import Cell, EvidenceSweep
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """One beta of a sweep at its best learning rate: `x` is log(1 - beta), the loss, and its standard error."""
 
     x: float
@@ -22,7 +22,7 @@ class Point(NamedTuple):
 class Excess(NamedTuple):
     """The excess loss in per cent of the best beta's loss; `at_least` where the beta lies outside what was swept.
 
-    `se` is the standard error of the difference between the beta's loss and the best one's, None where not known.
+    `se` is the standard error of the difference between the beta's loss and the best one's, None if not known.
     """
 
     percent: float
@@ -34,10 +34,10 @@ class Excess(NamedTuple):
 class SweepCurve:
     """The loss of a sweep over the beta that it varied, linear in log(1 - beta) between the points."""
 
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
     @property
-    def best(self) -> Point:
+    def best(self) -> CurvePoint:
         return min(self.points, key=lambda point: point.loss)
 
     def at(self, beta: float) -> Excess:
@@ -48,11 +48,11 @@ class SweepCurve:
         return Excess(100 * (loss / best.loss - 1), at_least, error)
 
     def extended(self, x: float) -> tuple[float, float | None]:
-        """The excess loss at log(1 - beta) = `x` and its standard error, in per cent; beyond the swept betas on along
-        the last line.
+        """The excess loss at log(1 - beta) = `x` and its standard error, in per cent; beyond the swept betas the last
+        line is continued.
 
-        A curve that bends upwards rises faster than that, so this is still a lower bound there. A last line that
-        falls outwards is not followed.
+        A convex curve rises faster than that, so this is still a lower bound there. A last line that falls outwards is
+        not continued.
         """
         best, (loss, _, se) = self.best, self._loss(x)
         for end, inner, outside in (
@@ -82,13 +82,13 @@ EDGE = 0.1
 
 @functools.cache
 def curve(sweep: EvidenceSweep) -> SweepCurve | None:
-    """The curve of a sweep over its tied betas, its beta1 or its beta2; None where fewer than two have a loss."""
-    lowest: dict[float, Point] = {}
+    """The curve of a sweep over its tied betas, its beta1 or its beta2; None if fewer than two have a loss."""
+    lowest: dict[float, CurvePoint] = {}
     for cell in sweep.cells:
         beta = varied_beta(sweep, cell)
         if beta is None or cell.loss is None:
             continue
-        point = Point(math.log(1 - beta), cell.loss, cell.se)
+        point = CurvePoint(math.log(1 - beta), cell.loss, cell.se)
         if beta not in lowest or point.loss < lowest[beta].loss:
             lowest[beta] = point
     return SweepCurve(tuple(sorted(lowest.values()))) if len(lowest) > 1 else None
@@ -108,7 +108,7 @@ def baseline(sweep: EvidenceSweep, beta1: float, beta2: float) -> Excess | None:
     if not cells or measured is None or sweep.varied not in ("tied", "pairs"):
         return None
     cell = min(cells, key=lambda c: c.loss or math.inf)
-    assert cell.loss is not None  # those without one are left out
+    assert cell.loss is not None  # those without a loss are left out
     best = measured.best
     error = None if cell.se is None or best.se is None else 100 * math.hypot(cell.se, best.se) / best.loss
     return Excess(100 * (cell.loss / best.loss - 1), False, error)

@@ -29,17 +29,19 @@ MARGIN = 0.2
 """Per cent of the loss: betas that are expected to lose no more than this over the best are as good as it."""
 
 WIDTH = 0.5
-"""Decades of training length over which sweeps speak for one another."""
+"""Width of the weights in decades of training length: how far a sweep counts for other lengths."""
 
 UNKNOWN_SE = 0.1
-"""Per cent of the loss: taken as the standard error where a source states none."""
+"""Per cent of the loss: the standard error for sources that state none."""
 
 SHIFTS = tuple(index / 8 for index in range(-32, 33))
 """Memories that are tried: 1/16 to 16 times the recommended one."""
 
 
 def deciding(every: Sequence[EvidenceSweep]) -> list[EvidenceSweep]:
-    """The sweeps that say how long the first memory should be: Adam or AdamW, tied or over beta1, two betas or more."""
+    """The sweeps that show how long the first memory should be: Adam or AdamW, tied or over beta1, two betas or
+    more.
+    """
     return [
         sweep
         for sweep in every
@@ -52,7 +54,7 @@ class Expected:
     """What is expected at one length, in per cent of the loss.
 
     `gap` is what other shifts are expected to lose compared with the recommended memory, and `gap_se` the standard
-    error of that. `tasks` counts the tasks that speak, by weight.
+    error of that. `tasks` counts the tasks with sweeps near this length, by weight.
     """
 
     steps: float
@@ -200,7 +202,7 @@ _QUANTILES = (
 
 
 def t_quantile(degrees: float) -> float:
-    """Half the width of a 95 % CI in standard errors, for so many degrees of freedom (at least one).
+    """Half the width of a 95 % CI in standard errors, for this many degrees of freedom (at least one).
 
     >>> round(t_quantile(4), 2), round(t_quantile(20), 2)
     (2.78, 2.09)
@@ -217,7 +219,7 @@ class Range:
     """What the evidence allows at one length, in betas.
 
     From `low` to `high` a beta is expected to lose at most 0.2 % more than the recommended one. `loses` and
-    `loses_high` are those of `Expected.against_others`; `tasks` counts the tasks that speak.
+    `loses_high` are those of `Expected.against_others`; `tasks` counts the tasks near this length, by weight.
     """
 
     low: float

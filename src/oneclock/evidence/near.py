@@ -18,7 +18,7 @@ PAIRS = ((0.9, 0.999), (0.9, 0.95))
 """The default betas of torch, and those of most language models."""
 
 FACTOR = 3.0
-"""Sweeps of this factor fewer or more steps are near."""
+"""Sweeps within this factor of the steps are near."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class NearRow:
     """The sweeps of one source near a length: what a rule and the default pairs lose there, in % above the best beta.
 
     `loses` is the mean over `sweeps` sweeps, each at the rule's beta for its own length; `largest` the largest of them.
-    `at_least` counts sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of
-    (0.9, 0.999) and (0.9, 0.95), None where they were not run; below zero they beat the best tied beta. `tied` says
-    whether the sweeps tied the betas; otherwise they varied beta1. `chose` says whether they helped to choose the rule.
+    `at_least` counts sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of (0.9,
+    0.999) and (0.9, 0.95), None if they were not run; below zero they beat the best tied beta. `tied` says whether the
+    sweeps tied the betas; otherwise they varied beta1. `chose` says whether they were used to choose the rule.
     """
 
     source: str
@@ -117,7 +117,7 @@ class RateAdvice:
 
 
 def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> list[RateAdvice]:
-    """One line per default pair, from tuned sweeps within a factor of three; empty where there are none.
+    """One line per default pair, from tuned sweeps within a factor of three; empty if there are none.
 
     >>> [(one.beta1, one.beta2) for one in lr_advice(4_000)]
     [(0.9, 0.999), (0.9, 0.95)]

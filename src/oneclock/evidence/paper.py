@@ -58,7 +58,7 @@ def paper_facts(name: str) -> PaperFacts | None:
 
 
 def _pair(name: str) -> tuple[str, str] | None:
-    """Model and data set in plain letters; None where the name does not have both."""
+    """Model and data set in plain letters; None if the name does not have both."""
     model, between, dataset = re.sub(r" on ", ",", name, count=1).partition(",")
     return (_plain(model), _plain(dataset)) if between else None
 

@@ -12,13 +12,13 @@
     varied                what the sweep varied: tied (beta1 = beta2), beta1 or beta2 (the other held); pairs compares a
                           few pairs and has too few tied betas to say which is best
     lr_tuned              yes: every beta has its best of several learning rates; no: one learning rate for all
-    beta1, beta2, lr      of this cell; lr is the learning rate or a factor on it, empty where one was used
+    beta1, beta2, lr      of this cell; lr is the learning rate or a factor on it, empty if one was used
     seeds                 runs behind the loss
-    loss                  mean validation loss, seed effects removed; empty where a run diverged or it is off the scale
-    se                    standard error of that mean, empty where it is not known; our sweeps with one
+    loss                  mean validation loss, seed effects removed; empty if a run diverged or it is off the scale
+    se                    standard error of that mean, empty if it is not known; our sweeps with one
                           run per cell take the noise of other sweeps of the task
 
-A table of one's own needs `steps`, `beta1` (or `beta`) and `loss`; every other column has a default.
+Your own table needs `steps`, `beta1` (or `beta`) and `loss`; every other column has a default.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ VARIED = ("tied", "beta1", "beta2", "pairs")
 class Source:
     """Who measured sweeps, where that is written, and how the numbers were obtained.
 
-    `chose` says whether its sweeps took part in choosing the recommended rule: a source that chose nothing is a test
-    of it.
+    `chose` says whether its sweeps took part in choosing the recommended rule: a source that did not is a test of it.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Cell:
-    """One (beta1, beta2, lr) of a sweep; `loss` is None where a run diverged or the value is off the scale."""
+    """One (beta1, beta2, lr) of a sweep; `loss` is None if a run diverged or the value is off the scale."""
 
     beta1: float
     beta2: float
@@ -102,7 +101,7 @@ def sources() -> dict[str, Source]:
 
 
 def chose(source: str) -> bool:
-    """Whether a source took part in choosing the recommended rule; a person's own sweeps did not."""
+    """Whether a source took part in choosing the recommended rule; the user's own sweeps did not."""
     return source in sources() and sources()[source].chose
 
 
@@ -117,10 +116,10 @@ def sweeps() -> tuple[EvidenceSweep, ...]:
 
 
 def read_sweeps(path: str | Path, source: str = "yours") -> tuple[EvidenceSweep, ...]:
-    """The sweeps of a table of one's own, a CSV file with the columns above.
+    """The sweeps of your own table, a CSV file with the columns above.
 
     Raises:
-        ValueError: The file has no header, lacks a needed column, or has a value that is no number.
+        ValueError: The file has no header, lacks a needed column, or has a value that is not a number.
     """
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)

@@ -1,9 +1,9 @@
 """For people who keep two betas: which beta2, and what tying costs or gains. Pure Python.
 
-The second memory that published sweeps prefer is a share of the training: about T / 32 steps, so
-`beta2 = T / (T + 32)`. In those sweeps that is nearly the same as a half-life of ten million tokens (arXiv 2507.07101),
-because their training lengths followed from a fixed number of tokens; where both were possible neither lost more than
-0.25 %. None of these sweeps is of a small model, and in most the learning rate was that of their own tuned beta2.
+The second memory that published sweeps prefer is a share of the training: about T / 32 steps, so `beta2 = T / (T +
+32)`. In those sweeps that is nearly the same as a half-life of ten million tokens (arXiv 2507.07101), because their
+training lengths followed from a fixed number of tokens; where both were possible, neither lost more than 0.25 %. None
+of these sweeps is of a small model, and most used the learning rate of their own tuned beta2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HALF_LIFE = 10e6
 """Tokens after which a gradient counts half in the second average, as arXiv 2507.07101 recommends."""
 
 FACTOR = 4.0
-"""Sweeps over beta2 of this factor fewer or more steps are near."""
+"""Sweeps over beta2 within this factor of the steps are near."""
 
 FEWEST = 3
 """Values of beta2 that a sweep must have tried to say what tying costs."""
@@ -90,10 +90,10 @@ class TyingCost:
 class TwoBetas:
     """Two betas for a training length: beta1 by the recommended rule, beta2 by published sweeps over beta2.
 
-    `half_life_beta2` is what a half-life of ten million tokens means, None where the tokens per batch are not known.
+    `half_life_beta2` is what a half-life of ten million tokens means, None if the tokens per batch are not known.
     `rows` are the sweeps over beta2 near this length, the nearest in tokens per batch first; `extrapolated` says there
     are none. `pairs` are sweeps of tied betas that tried the recommended beta1 with another beta2 too. `tying` is what
-    both kinds of sweeps say together, None where fewer than two tasks speak.
+    both kinds of sweeps say together, None if there are fewer than two tasks.
     """
 
     beta1: float
@@ -139,7 +139,7 @@ def two_betas(
 
 
 def _tying(steps: float, near: Sequence[EvidenceSweep]) -> TyingCost | None:
-    """Every task counts once, its sweeps weighed by how near they are, as in `oneclock.evidence.model`."""
+    """Every task counts once; its sweeps are weighted by their distance, as in `oneclock.evidence.model`."""
     tasks: dict[str, list[tuple[float, float, float]]] = {}
     for sweep in near:
         cost = _beta2_cost(sweep) if sweep.varied == "beta2" else _pair_cost(sweep)

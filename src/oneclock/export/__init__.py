@@ -1,4 +1,4 @@
-"""A study's runs where people look at theirs: one thin file per place, each written by that place's own library.
+"""A study's runs as files of other tools: one thin module per tool, which uses that tool's own library.
 
 runs          what is exported of a run
 tensorboard   event files

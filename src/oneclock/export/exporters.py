@@ -10,7 +10,7 @@ from pathlib import Path
 from oneclock.export.runs import Exported, ended_runs
 
 FORMATS = ("tensorboard", "mlflow", "wandb", "optuna")
-"""Where runs can go: the packages that write there."""
+"""The formats of runs, and the packages that write them."""
 
 Writer = Callable[[Sequence[Exported], Path], str]
 """Writes runs into a new folder, and returns how to look at them."""
@@ -22,14 +22,14 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
     Args:
         study: The study's folder.
         to: `tensorboard`, `mlflow`, `wandb` (offline) or `optuna`.
-        out: A folder that is not there yet.
+        out: A folder that does not exist yet.
 
     Returns:
-        How many runs were written, and the words that say how to look at them.
+        How many runs were written, and how to look at them.
 
     Raises:
-        ValueError: Where there is no such place, no run has ended, or the folder is there already.
-        ImportError: Where the place's package is not installed.
+        ValueError: If the format is unknown, no run has ended, or the folder exists already.
+        ImportError: If the format's package is not installed.
 
     >>> export("study", "paper", "there")
     Traceback (most recent call last):
@@ -41,7 +41,7 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
         raise ImportError(f"an export to {to} needs its package: pip install {to}")
     out = Path(out)
     if out.exists():
-        raise ValueError(f"{out} is there already; an export needs a folder of its own")
+        raise ValueError(f"{out} exists already; give a new folder")
     runs = ended_runs(study)
     out.mkdir(parents=True)
     writer: Writer = import_module(f"oneclock.export.to_{to}").write

@@ -1,7 +1,7 @@
 """Evaluations in TensorBoard or Weights & Biases while a sweep runs: observers of `oneclock.run_sweep`.
 
-A sweep tells its observers of every evaluation and of every end, in the process that drives it. The runs themselves
-know nothing of it, so a run is never slower or less safe for being watched.
+A sweep calls its observers at every evaluation and at the end of every run, in the sweep's own process. The runs know
+nothing of it, so observers never slow down or endanger a run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from oneclock.export.to_tensorboard import event, scalar
+from oneclock.export.to_tensorboard import event, scalar_summary
 from oneclock.runs.key import RunKey
 from oneclock.runs.record import RunRecord
 
@@ -36,7 +36,7 @@ class TensorBoard:
         if key.folder not in self._writers:
             self._writers[key.folder] = self._make(str(self._folder / key.folder))
         for name, value in values.items():
-            self._writers[key.folder].add_event(event(scalar(name, value), time.time(), step))
+            self._writers[key.folder].add_event(event(scalar_summary(name, value), time.time(), step))
         self._writers[key.folder].flush()
 
     def ended(self, record: RunRecord) -> None:

@@ -1,4 +1,4 @@
-"""What is exported of a run: its name, what it was given, its evaluations and how it ended. Plain values."""
+"""The exported parts of a run: its name, settings, evaluations and result. Plain values."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class Exported:
     ended: float
 
     def time_of(self, step: int) -> float:
-        """About when a step was made: the record knows when the run ended and what it took."""
+        """The approximate time of a step, from the run's end and duration."""
         share = min(step / self.result.steps, 1.0) if self.result.steps else 1.0
         return self.ended - (self.result.seconds or 0.0) * (1 - share)
 
     def losses(self, point: Point) -> dict[str, float]:
-        """The losses of an evaluation by name; one that was not finite is NaN."""
+        """The losses of an evaluation by name; a loss that is not finite is NaN."""
         named = {"val_loss": point.val_loss, "train_loss": point.train_loss}
         return {name: loss for name, loss in named.items() if loss is not None}
 
 
 def ended_runs(study: str | Path) -> list[Exported]:
-    """The runs of a study that have ended, compared with their results as they are read."""
+    """The ended runs of a study, checked against their results."""
     path = Study.open(study).path
     ended = [_exported(run, result) for run in runs_of(path) if (result := run.result) is not None]
     if not ended:
-        raise ValueError(f"{study} holds no run that has ended; there is nothing to export")
+        raise ValueError(f"no run of {study} has ended, so there is nothing to export")
     return ended
 
 

@@ -22,7 +22,7 @@ def write(runs: Sequence[Exported], out: Path) -> str:
         writer.add_event(event(hyperparameters.hparams_pb(run.given, start_time_secs=run.time_of(0)), run.time_of(0)))
         for point in run.points:
             for name, loss in run.losses(point).items():
-                writer.add_event(event(scalar(name, loss), run.time_of(point.step), point.step))
+                writer.add_event(event(scalar_summary(name, loss), run.time_of(point.step), point.step))
         writer.close()
     return f"tensorboard --logdir {out}"
 
@@ -34,7 +34,7 @@ def event(summary: Any, when: float, step: int = 0) -> Any:
     return Event(wall_time=when, step=step, summary=summary)
 
 
-def scalar(name: str, loss: float) -> Any:
+def scalar_summary(name: str, loss: float) -> Any:
     """A scalar in full precision."""
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.plugins.scalar import metadata

@@ -13,7 +13,7 @@ def write(runs: Sequence[Exported], out: Path) -> str:
     import wandb
 
     quiet = {"silent": True, "console": "off", "x_disable_stats": True}
-    # What W&B would note of machine, packages and repository is of this moment, and the runs are of another.
+    # W&B would record the machine and packages of the export; the runs were made earlier, perhaps elsewhere.
     settings = wandb.Settings(**quiet, x_disable_meta=True, x_save_requirements=False, disable_git=True)
     for run in runs:
         made = wandb.init(
@@ -30,5 +30,5 @@ def write(runs: Sequence[Exported], out: Path) -> str:
             made.log(run.losses(point), step=point.step)
         made.summary["status"] = run.result.status
         made.finish(exit_code=0 if run.result.status == "finished" else 1)
-    wandb.teardown()  # waits for the process that writes: a run that has finished is not yet on the disk
+    wandb.teardown()  # waits for W&B's writing process: only then is the run on disk
     return f"wandb sync {out}/wandb/offline-*"

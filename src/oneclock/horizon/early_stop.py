@@ -1,7 +1,7 @@
 """The paper's early stop, and T_ES from it, exactly as the paper defines them. Pure Python.
 
-They serve the paper's tables. One noisy evaluation can end a run too early here; `oneclock.horizon.useful` says how
-long training really stayed useful.
+They are for the paper's tables. One noisy evaluation can end a run too early here; use `oneclock.horizon.useful` to
+find out how long training stayed useful.
 
 The paper does not say whether its early-stopping time is the step at which the patience ran out (`stop`) or the
 step of the best loss before that (`best`). Both are computed everywhere; `stop` is the default.
@@ -51,7 +51,7 @@ def early_stop(
         Where training would have stopped, its best step, and whether the patience ran out before the curve's end.
 
     Raises:
-        ValueError: Where patience or min_delta make no sense.
+        ValueError: If patience or min_delta make no sense.
 
     >>> early_stop(Curve([100, 200, 300, 400], [2.0, 1.5, 1.7, 1.6]), budget=1000)
     EarlyStop(stop=300, best=200, ran_out=True)
@@ -100,7 +100,7 @@ def effective_horizon(
         Steps, to one significant digit.
 
     Raises:
-        ValueError: Where there is no curve, or a value makes no sense.
+        ValueError: If there is no curve, or a value makes no sense.
 
     >>> good, bad = Curve([500, 1000], [2.0, 1.0]), Curve([500, 1000], [4.0, 5.0])
     >>> effective_horizon({0.9: [good], 0.99: [bad]}, budget=1000)

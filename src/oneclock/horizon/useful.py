@@ -63,7 +63,7 @@ def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
         The horizon with its interval, and how likely the run is to stay useful to the end of its plan.
 
     Raises:
-        ValueError: Where the plan is not a finite number above 0, or the curve ends at step 0.
+        ValueError: If the plan is not a finite number above 0, or the curve ends at step 0.
 
     >>> steps = range(500, 20_500, 500)
     >>> answer = useful_horizon(Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps]))

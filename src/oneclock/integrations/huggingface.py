@@ -12,7 +12,7 @@ from collections.abc import Sized
 from typing import Any
 
 from oneclock.integrations import torchvision_first  # noqa: F401
-from oneclock.integrations.running import TurnWatch, advice, figures
+from oneclock.integrations.running import TurnWatch, advice, beta_figures
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
 from oneclock.rule import Rule, beta_for
@@ -40,13 +40,13 @@ def balanced_adamw(
     `refreshes` say how it becomes beta, as in BalancedAdamW, whose other options may follow. Beta is written to
     `args.adam_beta1` and `args.adam_beta2`, so that whatever records the arguments records it.
     """
-    steps = planned_steps(args, train_samples) if horizon is None else horizon
+    steps = trainer_steps(args, train_samples) if horizon is None else horizon
     args.adam_beta1 = args.adam_beta2 = beta_for(steps, rule, refreshes)
     settings = {"lr": args.learning_rate, "eps": args.adam_epsilon, "weight_decay": args.weight_decay}
     return BalancedAdamW, {**settings, "horizon": steps, "rule": rule, "refreshes": refreshes, **options}
 
 
-def planned_steps(args: TrainingArguments, train_samples: int | Sized | None = None) -> int:
+def trainer_steps(args: TrainingArguments, train_samples: int | Sized | None = None) -> int:
     """The optimizer steps a Trainer takes with these arguments, over all processes and accumulated batches."""
     if args.max_steps > 0:
         return args.max_steps
@@ -88,7 +88,7 @@ class RefreshCallback(TrainerCallback):
     ) -> None:
         """Add the figures to a training log; what an evaluation returns stays as it is."""
         if logs is not None and "loss" in logs:
-            now = figures(kwargs["optimizer"], state.global_step)
+            now = beta_figures(kwargs["optimizer"], state.global_step)
             logs.update(now)
             state.log_history[-1].update(now)
         elif logs is not None and self.metric in logs and state.is_world_process_zero:
@@ -101,7 +101,7 @@ class RefreshCallback(TrainerCallback):
     ) -> None:
         """Print the advice, once for all processes."""
         if state.is_world_process_zero:
-            beta = figures(kwargs["optimizer"], state.global_step).get("beta")
+            beta = beta_figures(kwargs["optimizer"], state.global_step).get("beta")
             print(advice(self._losses(state), state.max_steps, beta))
 
     def _losses(self, state: TrainerState) -> dict[int, float]:

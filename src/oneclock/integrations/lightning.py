@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from oneclock.integrations import torchvision_first  # noqa: F401
-from oneclock.integrations.running import TurnWatch, advice, figures
+from oneclock.integrations.running import TurnWatch, advice, beta_figures
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
 from oneclock.rule import Rule
@@ -39,12 +39,12 @@ def balanced_adamw(
     Where training is useful for less than it runs, give `horizon`, in optimizer steps. `rule` and `refreshes` say how
     it becomes beta, as in BalancedAdamW, whose other options may follow.
     """
-    steps = planned_steps(module.trainer) if horizon is None else horizon
+    steps = trainer_steps(module.trainer) if horizon is None else horizon
     chosen = module.parameters() if params is None else params
     return BalancedAdamW(chosen, lr, horizon=steps, rule=rule, refreshes=refreshes, **options)
 
 
-def planned_steps(trainer: Trainer) -> int:
+def trainer_steps(trainer: Trainer) -> int:
     """`trainer.estimated_stepping_batches`, or a ValueError where Lightning cannot know it."""
     steps = trainer.estimated_stepping_batches
     if not 0 < steps < math.inf:
@@ -69,7 +69,7 @@ class RefreshCallback(Callback):
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Log the figures; Lightning writes them every `log_every_n_steps`."""
-        pl_module.log_dict(figures(trainer.optimizers[0], trainer.global_step))
+        pl_module.log_dict(beta_figures(trainer.optimizers[0], trainer.global_step))
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keep the validation loss of this step, and look whether it turned."""
@@ -83,7 +83,7 @@ class RefreshCallback(Callback):
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the advice, once for all processes."""
         if trainer.is_global_zero:
-            beta = figures(trainer.optimizers[0], trainer.global_step).get("beta")
+            beta = beta_figures(trainer.optimizers[0], trainer.global_step).get("beta")
             print(advice(self.losses, _plan(trainer), beta))
 
     def state_dict(self) -> dict[str, Any]:

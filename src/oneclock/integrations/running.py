@@ -1,4 +1,4 @@
-"""What the callbacks say, whatever the framework: figures while a run goes, and the advice when it ends."""
+"""What the callbacks of all frameworks share: figures during a run, and the advice at its end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from oneclock.logs.arguments import Arguments
 from oneclock.logs.read import LoggedRun
 
 
-def figures(optimizer: Any, step: int) -> dict[str, float]:
-    """beta, the memory horizon in steps, and the refreshes `step` steps make; empty where the betas are not tied.
+def beta_figures(optimizer: Any, step: int) -> dict[str, float]:
+    """beta, the memory horizon in steps, and the refreshes `step` steps make; empty if the betas are not tied.
 
     If some parameter groups have their own beta, the figures are those of the other groups.
 
     >>> import torch
     >>> from oneclock import BalancedAdamW
-    >>> figures(BalancedAdamW([torch.nn.Parameter(torch.ones(3))], beta=0.75), step=100)
+    >>> beta_figures(BalancedAdamW([torch.nn.Parameter(torch.ones(3))], beta=0.75), step=100)
     {'beta': 0.75, 'memory_horizon': 4.0, 'refresh_count': 25.0}
     """
     groups = [group for group in optimizer.param_groups if not group.get("own_beta")] or optimizer.param_groups
@@ -33,7 +33,7 @@ def figures(optimizer: Any, step: int) -> dict[str, float]:
 
 
 class TurnWatch:
-    """Looks at the validation losses while a run goes on, and says once when they have turned.
+    """Watches the validation losses during a run, and reports once when they have turned.
 
     >>> watch = TurnWatch()
     >>> losses = {step: abs(step - 4_000) / 10_000 + 1 for step in range(500, 8_500, 500)}
@@ -72,7 +72,7 @@ def forecast(losses: Mapping[int, float], plan: float) -> UsefulHorizon | None:
 def advice(losses: Mapping[int, float], budget: float, beta: float | None) -> str:
     """What the run's own validation losses, by step, say about its useful time and the beta for the next one.
 
-    `budget` is the planned length in steps and `beta` the one used, None where the betas were not tied.
+    `budget` is the planned length in steps and `beta` the one used, None if the betas were not tied.
 
     >>> losses = {step: abs(step - 10_000) / 10_000 + 1 for step in range(500, 20_500, 500)}
     >>> print(advice(losses, budget=20_000, beta=0.95))

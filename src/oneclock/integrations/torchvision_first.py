@@ -1,4 +1,4 @@
-"""Imported before a framework that itself imports torchvision wherever it finds it: see `models.torchvision_guard`.
+"""Import this before a framework that imports torchvision; see `oneclock.torchvision_guard`.
 
 Without torchvision, or without torch, there is nothing to do.
 """

@@ -1,6 +1,6 @@
-"""Rules of others, which ask for more than a horizon: a rule here takes a training. Pure Python, no torch.
+"""Published rules of others, which need more than a horizon: they take a `Training`. Pure Python, no torch.
 
-They stand beside ours for comparison (`benchmarks/rules_of_others.py`); no surface uses one unless it is named.
+They are here for comparison (`benchmarks/rules_of_others.py`). Nothing else uses them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from oneclock.rule import Rule, positive
 
 @dataclass(frozen=True)
 class Training:
-    """What is known of a training before it starts: useful optimizer steps, and samples and tokens in one of them.
+    """The facts about a training before it starts: useful optimizer steps, and samples and tokens per step.
 
     >>> Training(steps=20_000, batch=480, tokens=480 * 1024).tokens
     491520
@@ -27,7 +27,7 @@ class Training:
 
 
 class TrainingRule(Protocol):
-    """A way to choose beta from a training; ValueError where what it asks for is not known."""
+    """A way to choose beta from a training; ValueError if a needed fact is missing."""
 
     @property
     def name(self) -> str: ...
@@ -37,7 +37,7 @@ class TrainingRule(Protocol):
 
 @dataclass(frozen=True)
 class BySteps:
-    """A rule of ours, which looks at the steps alone.
+    """One of our rules, which uses the steps alone.
 
     >>> from oneclock.rule import Refresh
     >>> BySteps(Refresh())(Training(steps=20_000))
@@ -73,7 +73,7 @@ class HalfLife:
 
     def __call__(self, training: Training) -> float:
         if training.tokens is None:
-            raise ValueError(f"{self.name} asks for the tokens in one optimizer step")
+            raise ValueError(f"{self.name} needs the tokens per optimizer step")
         return 2.0 ** (-positive(training.tokens, "tokens") / self.half_life)
 
 

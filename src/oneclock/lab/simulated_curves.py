@@ -1,4 +1,4 @@
-"""Validation curves with a known useful horizon, to test how often an interval holds it. Pure Python.
+"""Simulated validation curves with a known useful horizon, to test how often an interval contains it. Pure Python.
 
 Losses fall as a power of time, exponentially or with the logarithm, and a rise may be added to them. Half of the curves
 turn before the end of the plan. The noise is 0.3 to 20 % of the fall; in a third of the curves neighbours share it.
@@ -24,7 +24,7 @@ class Simulated:
     horizon: float
 
     def until(self, share: float) -> Curve:
-        """What is known after that share of the plan."""
+        """The part of the curve up to that share of the plan."""
         count = sum(step <= share * PLAN for step in self.curve.steps)
         return Curve(self.curve.steps[:count], self.curve.losses[:count])
 
@@ -71,7 +71,7 @@ def _fall(random: Random, turn: float) -> tuple[Callable[[float], float], Callab
     if kind == "exponential":
         rate = 10 ** random.uniform(0.2, 1.3)
         if turn < math.inf and random.random() < 0.7:
-            rate = min(rate, 6 / max(turn, 0.15))  # otherwise the fall is over long before the turn
+            rate = min(rate, 6 / max(turn, 0.15))  # otherwise the loss stops falling long before the turn
         return lambda time: math.exp(-rate * time), lambda time: -rate * math.exp(-rate * time)
     start = 10 ** random.uniform(-3, -1)
     return lambda time: -math.log(time + start), lambda time: -1 / (time + start)

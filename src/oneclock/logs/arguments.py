@@ -1,4 +1,4 @@
-"""The arguments of a run under one name each, whatever its trainer calls them."""
+"""The arguments of a run under standard names, independent of the trainer's names for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from oneclock.logs.number_text import number
 
-_NAMES = {  # where a run gives several of the names on a line, the first counts
+_NAMES = {  # if a run has several names of one line, the first counts
     "beta1": ("adam_beta1", "beta1", "beta_1", "b1", "adam_b1"),
     "beta2": ("adam_beta2", "beta2", "beta_2", "b2", "adam_b2"),
     "beta": ("beta", "adam_beta"),
@@ -28,7 +28,7 @@ _OPTIMIZER = ("optim", "optimizer", "optimizer_name", "optimizer_type")
 _HOME = {alias: name for name, aliases in _NAMES.items() for alias in aliases}
 
 ARGUMENTS = frozenset([*_HOME, *BETA_PAIRS, *_OPTIMIZER])
-"""Every name, in lower case, that is understood."""
+"""Every known name, in lower case."""
 
 LEARNING_RATES = frozenset(_NAMES["lr"])
 """The names, in lower case, of the learning rate."""
@@ -36,7 +36,7 @@ LEARNING_RATES = frozenset(_NAMES["lr"])
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a run was started with, None where its log does not say. `beta1 == beta2` where they are tied."""
+    """What a run was started with, None if its log does not say. `beta1 == beta2` where they are tied."""
 
     beta1: float | None = None
     beta2: float | None = None
@@ -49,12 +49,12 @@ class Arguments:
 
 @lru_cache(4096)
 def is_argument(name: str) -> bool:
-    """Whether a value logged under the name is an argument: one of `ARGUMENTS`, or a learning rate below any prefix."""
+    """Whether a value logged under the name is an argument: one of `ARGUMENTS`, or a learning rate after any prefix."""
     return name.lower() in ARGUMENTS or is_learning_rate(name)
 
 
 def is_learning_rate(name: str) -> bool:
-    """Whether the name is of a learning rate, below any prefix."""
+    """Whether the name is that of a learning rate, after any prefix."""
     return _last_part(name) in LEARNING_RATES
 
 
@@ -75,11 +75,11 @@ class LoggedArgument:
 
 
 def understood(raw: Mapping[str, Any], logged: Mapping[str, LoggedArgument] | None = None) -> Arguments:
-    """The arguments among whatever a log holds; a value that makes no sense (a beta of 2, -1 steps) is ignored.
+    """The arguments among the values of a log; values that make no sense (a beta of 2, -1 steps) are ignored.
 
-    `logged` are values that were logged at steps. They count only where `raw`, the run's settings, have no value. The
-    learning rate is then the largest one logged, to three digits: a schedule makes the last one small. Betas that
-    changed on the way are left out.
+    `logged` are values that were logged at steps. They count only if `raw`, the run's settings, has no value. The
+    learning rate is then the largest one logged, to three digits, because a schedule makes the last one small. Betas
+    that changed during the run are left out.
 
     >>> understood({"optimizer/betas": "(0.9, 0.95)", "learning_rate": "3e-4", "max_steps": -1})
     Arguments(beta1=0.9, beta2=0.95, lr=0.0003, max_steps=None, epochs=None, steps_per_epoch=None, optimizer=None)
@@ -93,7 +93,7 @@ def understood(raw: Mapping[str, Any], logged: Mapping[str, LoggedArgument] | No
 
 
 def _one_value(name: str, logged: LoggedArgument) -> Any:
-    """The value that stands for all that were logged, None where there is none."""
+    """One value for all that were logged, None if there is none."""
     last_part = _last_part(name)
     if not logged.changed:
         return logged.last

@@ -1,4 +1,4 @@
-"""What a path that no reader knows may be, and what to do: a guess from its first bytes and its name."""
+"""Explains a path that no reader knows: a guess from its first bytes and its name, and what to do."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _folder(path: Path) -> str:
     description = next((words for name, words in _BY_FILE.items() if name in files or path.name == name), None)
     if description is not None:
         return description
-    return f"a folder without a log, with {names.listed(files, 6)} in it; name the file that holds the losses"
+    return f"a folder without a log, with {names.name_list(files, 6)} in it; name the file that holds the losses"
 
 
 def _file(path: Path) -> str:

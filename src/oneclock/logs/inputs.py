@@ -1,4 +1,4 @@
-"""Logs that are not plain files: compressed ones, and tables in memory. The readers get a file of each."""
+"""Logs that are not plain files: compressed ones, and tables in memory. The readers get a file for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Table = Any
 """Columns by name: a mapping, or a DataFrame (pandas or polars)."""
 
 _GZIP = b"\x1f\x8b"
-_MOST_TIMES = 100  # a log unpacks to at most so many times its size, beyond `_SMALL` bytes
+_MOST_TIMES = 100  # above `_SMALL` bytes, a log may unpack to at most this many times its size
 _SMALL = 2**26
 
 
@@ -33,7 +33,7 @@ def is_table(source: object) -> bool:
 
 @contextmanager
 def as_file(source: str | Path | Table) -> Iterator[tuple[Path, str]]:
-    """A file or folder for the readers, and what to call it in messages. What was made for it is removed afterwards."""
+    """A file or folder for the readers, and its name for messages. Temporary files are removed afterwards."""
     if not isinstance(source, str | os.PathLike) and not is_table(source):
         raise ValueError(
             f"a log is a path, a DataFrame or a mapping of columns, not {type(source).__name__}; "
@@ -65,7 +65,7 @@ def _written(table: Table, path: Path) -> Path:
 
 
 def _cells(values: list[Any]) -> list[Any]:
-    """NaN in a table means "no value here". Only NaN from some row to the end is of a run that diverged."""
+    """NaN in a table means "no value here", except NaN up to the last row: there the run diverged."""
     missing = [value is None or (isinstance(value, float) and math.isnan(value)) for value in values]
     first = missing.index(True) if True in missing else len(values)
     diverged = 0 < first < len(values) and all(missing[first:])

@@ -1,4 +1,4 @@
-"""What the user should know about a log: the metric that was chosen, values left out, curves that look wrong."""
+"""Warnings about a log: on the chosen metric, on values left out, and on curves that look wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from oneclock.logs import names
-from oneclock.logs.series import Series
+from oneclock.logs.series import MetricSeries
 from oneclock.logs.timeline import Restart, Timeline
 from oneclock.metric import Direction
 
@@ -35,12 +35,12 @@ def about_metric(metric: str, direction: Direction, seen: Sequence[str], request
         )
     equals = [name for name in seen if name != metric and names.rank(name) == names.rank(metric) is not None]
     if not requested and equals:
-        warnings.append(f"{names.listed(equals)} would do as well as {metric!r}; name the metric to choose")
+        warnings.append(f"{names.name_list(equals)} would do as well as {metric!r}; name the metric to choose")
     return warnings
 
 
 def about_points(
-    series: Sequence[Series], lines: Sequence[Timeline], placeholders: Counter[float], metric: str
+    series: Sequence[MetricSeries], lines: Sequence[Timeline], placeholders: Counter[float], metric: str
 ) -> list[str]:
     """Warnings about values that were left out, replaced or put elsewhere."""
     warnings = []

@@ -16,7 +16,7 @@ lr learning momentum beta beta1 beta2 wd grad norm scale hparam
 """
 _NOT_A_METRIC = frozenset(_SETTINGS_AND_SPEED.split())
 _TIMES = ("wall time", "walltime", "timestamp", "_timestamp", "time", "_runtime")
-_REMEMBERED = 4096  # a log repeats a few names on every line
+_REMEMBERED = 4096  # cached, because a log repeats a few names on every line
 _STEP = re.compile(
     r"_*(?:(?:global|train|training|trainer|optimizer|opt|total|num|n|max)_)?(?:step|iteration|iter|update)s?"
 )
@@ -50,17 +50,17 @@ def rank(name: str) -> int | None:
 
 @lru_cache(_REMEMBERED)
 def is_metric(name: str) -> bool:
-    """Whether the name may be of a metric that measures the model, and not of its speed or settings."""
+    """Whether the name may be that of a metric of the model, and not of its speed or settings."""
     return not metric.words(name) & _NOT_A_METRIC
 
 
 def is_position(name: str) -> bool:
-    """Whether the name says where or when something was logged, or by which run, and not what."""
+    """Whether the name is a position, a time or a run, and not a metric."""
     return is_step(name) or is_epoch(name) or is_run(name) or amount(name) is not None or name.lower() in _TIMES
 
 
 def is_training(name: str) -> bool:
-    """Whether the name is of a loss on the training data, as far as names show it."""
+    """Whether the name seems to be that of a loss on the training data."""
     return rank(name) in (4, 5)
 
 
@@ -79,7 +79,7 @@ def choose_metric(names: Iterable[str], requested: str | None, where: object) ->
     metrics = list(filter(is_metric, names)) or names
     if len(metrics) == 1:
         return metrics[0]
-    raise ValueError(f"{where} has no column that looks like a loss; name one of: {listed(names)}")
+    raise ValueError(f"{where} has no column that looks like a loss; name one of: {name_list(names)}")
 
 
 def candidates(names: Iterable[str]) -> list[str]:
@@ -106,7 +106,7 @@ def is_epoch(name: str) -> bool:
 
 @lru_cache(_REMEMBERED)
 def amount(name: str) -> str | None:
-    """What a column counts in place of steps, tokens or samples; None where it counts neither.
+    """What a column counts in place of steps, tokens or samples; None if it counts neither.
 
     >>> amount("tokens"), amount("train/consumed_samples"), amount("tokens_per_second")
     ('tokens', 'samples', None)
@@ -116,7 +116,7 @@ def amount(name: str) -> str | None:
 
 
 def part(column: str, cell: object) -> str | None:
-    """The part of the data that a row is of, where the column says it (`val` in a column `split`); else None.
+    """The part of the data that a row is about, if the column names it (`val` in a column `split`); else None.
 
     >>> part("split", "Val"), part("phase", "warmup"), part("note", "val")
     ('Val', None, None)
@@ -155,7 +155,7 @@ def choose_step(names: Iterable[str], requested: str | None, where: object) -> s
 def step_candidates(names: Iterable[str]) -> list[str]:
     """The columns that count steps, those named plainly `step` or `global_step` first, then epochs, tokens, samples.
 
-    A name that begins with an underscore is a logger's own counter, perhaps of its calls: it comes after the others.
+    A name that begins with an underscore is a logger's own counter, for example of its calls: it comes last.
     """
     names = list(names)
 
@@ -165,8 +165,8 @@ def step_candidates(names: Iterable[str]) -> list[str]:
     return sorted(filter(is_step, names), key=order) + list(filter(is_epoch, names)) + list(filter(amount, names))
 
 
-def listed(names: Iterable[str], most: int = 12) -> str:
-    """Names for a sentence: quoted where needed, cut where there are many."""
+def name_list(names: Iterable[str], most: int = 12) -> str:
+    """Names for a sentence: quoted if needed, shortened if there are many."""
     names = [name if len(name) <= 80 else name[:77] + "..." for name in names]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(repr(name) for name in names[:most]) + more) or "nothing"
@@ -178,7 +178,7 @@ def _match(names: list[str], requested: str, where: object, kind: str) -> str:
     close = [name for name in names if name.lower() == requested.lower()]
     if len(close) == 1:
         return close[0]
-    raise ValueError(f"{where} has no {kind} {requested!r}; it has: {listed(names)}")
+    raise ValueError(f"{where} has no {kind} {requested!r}; it has: {name_list(names)}")
 
 
 def _last_part(name: str) -> str:

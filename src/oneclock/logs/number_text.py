@@ -10,7 +10,7 @@ _SPACES = re.compile(r"(?<=\d)[ '\u00a0\u202f\u2019](?=\d{3})")
 
 
 def number(value: object) -> float | None:
-    """A logged value as a float, or None where it is not a number.
+    """A logged value as a float, or None if it is not a number.
 
     >>> number("1.5"), number(True), number("fast"), number(10**400)
     (1.5, None, None, inf)
@@ -34,7 +34,7 @@ class StepText:
 
     A point or a comma before three digits may separate thousands or decimals. Earlier steps decide: after `900`, the
     step `1.000` is one thousand; after `0.000` it is one. Otherwise the log's other numbers decide: `decimal` is their
-    decimal mark, so the other mark separates thousands. Where neither helps, `UnclearStep` asks for plain numbers.
+    decimal mark, so the other mark separates thousands. If neither helps, `UnclearStep` asks for plain numbers.
 
     >>> steps = StepText("log.csv")
     >>> [steps.number(cell) for cell in ("500", "1.000", "1.500", "12.000")]
@@ -46,10 +46,10 @@ class StepText:
 
     def __init__(self, where: object, decimal: str | None = None) -> None:
         self._where, self._decimal = where, decimal
-        self._steps_have: str | None = None  # "whole" numbers or "decimals", as far as they were clear
+        self._steps_have: str | None = None  # "whole" or "decimals", as soon as one step shows it
 
     def number(self, cell: str) -> float | None:
-        """The step in a cell, None where it is not a number."""
+        """The step in a cell, None if it is not a number."""
         text = cell.strip()
         if text.isdecimal():
             self._steps_have = self._steps_have or "whole"

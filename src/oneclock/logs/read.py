@@ -31,10 +31,10 @@ from oneclock.logs.formats import (
     wandb_csv,
     wandb_run,
 )
-from oneclock.logs.formats.folder import Folder
+from oneclock.logs.formats.folder import FolderReader
 from oneclock.logs.inputs import Table, as_file
 from oneclock.logs.log_warnings import about_curves, about_metric, about_points
-from oneclock.logs.series import placeholders_in
+from oneclock.logs.series import MetricSeries, placeholders_in
 from oneclock.logs.source import Contents, RawRun, Reader, Wanted
 from oneclock.logs.step_units import step_unit
 from oneclock.logs.timeline import Timeline
@@ -55,7 +55,7 @@ FILES: tuple[Reader, ...] = (
     plain_csv,
     terminal,
 )
-"""The formats of files, the more specific first: the first whose `sniff` returns True reads the path."""
+"""The formats of files, specific ones first: the first whose `sniff` returns True reads the path."""
 
 FOLDERS: tuple[Reader, ...] = (
     own_records,
@@ -65,7 +65,7 @@ FOLDERS: tuple[Reader, ...] = (
     dvclive,
     wandb_run,
     tensorboard,
-    Folder(FILES),
+    FolderReader(FILES),
 )
 """The same for folders."""
 
@@ -93,7 +93,7 @@ class LoggedRun:
 
     @property
     def diverged_at(self) -> float | None:
-        """The step from which on no loss is finite; None where the last one is."""
+        """The step after which no loss is finite; None if the last loss is finite."""
         last = max(index for index, loss in enumerate(self.curve.losses) if math.isfinite(loss))
         return self.curve.steps[last + 1] if last + 1 < len(self.curve.steps) else None
 
@@ -102,8 +102,8 @@ class LoggedRun:
 class Log:
     """What was read: `runs`, the chosen metric and step column with their alternatives, and `warnings`.
 
-    `unit` is what the curves count: steps, or where those are not known epochs, tokens, samples or evaluations.
-    `direction` is which way the metric improves, and how that is known.
+    `unit` is what the curves count: steps or, if these are not known, epochs, tokens, samples or evaluations.
+    `direction` says which way the metric improves, and how that is known.
     """
 
     path: str
@@ -130,12 +130,12 @@ class Log:
     def require_loss(self) -> None:
         """ValueError unless the metric is known to be better when lower, as a comparison of several runs needs it.
 
-        A guess from the curve does not do here: a run that diverged has a curve of the opposite shape.
+        A guess from the curve is not enough here: the curve of a diverged run has the opposite shape.
         """
         if self.direction.higher_is_better:
             raise ValueError(f"{self.path}: higher {self.metric!r} is better; log a loss instead, such as 1 - accuracy")
         if self.direction.source == "curve":
-            raise ValueError(f"{self.path}: it is not known that lower {self.metric!r} is better; name it as a loss")
+            raise ValueError(f"{self.path}: it is not known that lower {self.metric!r} is better; rename it as a loss")
 
 
 def read_log(
@@ -237,15 +237,7 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     metric, chosen = _chosen(path, source, wanted, seen)
     series = [run.series[metric] for run in chosen]
-    placeholders = [placeholders_in(one.points()[1]) for one in series]
-    lines = [Timeline(*one.points(without)) for one, without in zip(series, placeholders, strict=True)]
-    direction = _direction(path, metric, [line.values for line in lines], wanted)
-    left_out = Counter[float]()
-    if direction.higher_is_better:
-        lines = [Timeline(*one.points()) for one in series]
-    else:
-        for one, without in zip(series, placeholders, strict=True):
-            left_out += Counter(value for value in one.points()[1] if value in without)
+    direction, lines, left_out = _timelines(path, metric, series, wanted)
     unit = step_unit(source, chosen, min(line.steps[0] for line in lines) == 0, wanted)
     sign = -1 if direction.higher_is_better else 1
     runs = [
@@ -261,9 +253,7 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
     if unit.unit == "steps" and unit.times == unit.per == 1:
         _refuse_fractions(path, [run.curve for run in runs])
     if not runs:
-        others = [name for name in seen if name != metric]
-        way = f"; name another of: {names.listed(others)}" if others else ""
-        raise NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
+        raise _not_finite(path, metric, seen)
     warnings = [
         *source.warnings,
         *unit.warnings,
@@ -287,22 +277,43 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
     )
 
 
+def _timelines(
+    path: Path, metric: str, series: list[MetricSeries], wanted: Wanted
+) -> tuple[Direction, list[Timeline], Counter[float]]:
+    """The direction of the metric, its values in the order of their steps, and the placeholders that were left out."""
+    placeholders = [placeholders_in(one.points()[1]) for one in series]
+    lines = [Timeline(*one.points(without)) for one, without in zip(series, placeholders, strict=True)]
+    direction = _direction(path, metric, [line.values for line in lines], wanted)
+    if direction.higher_is_better:  # 0 and -1 may then be real values
+        return direction, [Timeline(*one.points()) for one in series], Counter()
+    left_out = Counter[float]()
+    for one, without in zip(series, placeholders, strict=True):
+        left_out += Counter(value for value in one.points()[1] if value in without)
+    return direction, lines, left_out
+
+
+def _not_finite(path: Path, metric: str, seen: list[str]) -> NotFinite:
+    others = [name for name in seen if name != metric]
+    way = f"; name another of: {names.name_list(others)}" if others else ""
+    return NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
+
+
 def _chosen(path: Path, source: Contents, wanted: Wanted, seen: list[str]) -> tuple[str, list[RawRun]]:
-    """The metric to read and the runs that have values of it; ValueError where there are none."""
+    """The metric to read and the runs that have values of it; ValueError if there are none."""
     held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
     if not seen or (wanted.metric is None and not held):
         why = _no_valid_step(source.runs)
-        raise ValueError(f"{path} ({source.format}) holds no curve{why}; it has: {names.listed(seen)}")
+        raise ValueError(f"{path} ({source.format}) holds no curve{why}; it has: {names.name_list(seen)}")
     metric = names.choose_metric(seen, wanted.metric, path)
     runs = [run for run in source.runs if len(run.series.get(metric, ()))]
     if not runs:
-        why = _no_valid_step(source.runs) or f"; name one of: {names.listed(held)}"
+        why = _no_valid_step(source.runs) or f"; name one of: {names.name_list(held)}"
         raise ValueError(f"{path} ({source.format}) has no values of {metric!r}{why}")
     return metric, runs
 
 
 def _direction(path: Path, metric: str, curves: list[Sequence[float]], wanted: Wanted) -> Direction:
-    """Which way the metric improves; ValueError where neither the user, nor the name, nor the curves say it."""
+    """Which way the metric improves; ValueError if neither the user, nor the name, nor the curves say it."""
     direction = decide(metric, curves, wanted.higher_is_better)
     if direction is None:
         raise ValueError(
@@ -313,7 +324,7 @@ def _direction(path: Path, metric: str, curves: list[Sequence[float]], wanted: W
 
 
 def _refuse_fractions(path: Path, curves: list[Curve]) -> None:
-    """A step such as 0.5 counts thousands, epochs or hours: a beta for so many steps would be wrong."""
+    """ValueError for a step such as 0.5: it counts thousands, epochs or hours, and would give a wrong beta."""
     fraction = next((step for curve in curves for step in curve.steps if step % 1), None)
     if fraction is not None:
         raise ValueError(
@@ -323,6 +334,6 @@ def _refuse_fractions(path: Path, curves: list[Curve]) -> None:
 
 
 def _no_valid_step(runs: list[RawRun]) -> str:
-    """Why values were logged and yet no point of a curve is left, or nothing."""
+    """Why no point of a curve is left although values were logged; empty if there is no reason."""
     left_out = sum(series.ignored for run in runs for series in run.series.values())
     return f": its {left_out:,} values are at negative or impossible steps" if left_out else ""

@@ -1,4 +1,7 @@
-"""One logged metric of one run, collected point by point in bounded memory. Plain Python, as a browser has it."""
+"""One logged metric of one run, collected point by point in bounded memory.
+
+Plain Python, which also runs in a browser.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ LIMIT = 2**17
 
 _LAST_STEP = 2.0**53  # beyond it, floats cannot represent every whole number
 _PLACEHOLDERS = (-1.0, 0.0)
-_NEAR_ZERO = 0.1  # of the median: a loss that came down to this may well reach 0
+_NEAR_ZERO = 0.1  # of the median: a loss that falls this low may reach 0
 
 
-class Series:
-    """(step, value) in the order logged. Of a very long one only every `stride`-th point is kept, and the last.
+class MetricSeries:
+    """(step, value) in logging order. Of a very long series only every `stride`-th point and the last are kept.
 
-    >>> series = Series()
+    >>> series = MetricSeries()
     >>> for step, value in [(100, 2.0), (300, 1.7), (200, 1.8), (-1, 9.0)]:
     ...     series.add(step, value)
     >>> series.points(), series.ignored
@@ -30,7 +33,7 @@ class Series:
         self.ignored = 0
         self._logged = 0
         self._steps, self._values = array("d"), array("d")
-        self._last: tuple[float, float] | None = None  # the latest point, where it is not among the kept ones
+        self._last: tuple[float, float] | None = None  # the latest point, unless it is among the kept ones
 
     def __len__(self) -> int:
         return len(self._steps) + (self._last is not None)
@@ -52,7 +55,7 @@ class Series:
         self._logged += 1
 
     def forget_from(self, step: float) -> None:
-        """Drop what was logged at `step` or later: a restarted run is about to repeat it."""
+        """Drop values logged at `step` or later: a restarted run will repeat them."""
         kept = [point for point in zip(*self.points(), strict=True) if point[0] < step]
         self._steps, self._values = array("d", [at for at, _ in kept]), array("d", [value for _, value in kept])
         self._last = None

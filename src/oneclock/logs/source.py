@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from oneclock.logs import names
 from oneclock.logs.arguments import LoggedArgument
-from oneclock.logs.series import Series
+from oneclock.logs.series import MetricSeries
 
 MOST_RUNS = 256
 """Runs that one log may hold."""
@@ -20,7 +20,7 @@ _MOST_SEEN = 4096  # metrics of one run whose names are kept
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user says about a log, None where it is to be guessed. `columns` are for a file without a header."""
+    """The user's choices for a log; None is guessed. `columns` are for a file without a header."""
 
     metric: str | None = None
     step: str | None = None
@@ -43,19 +43,19 @@ class Wanted:
 class RawRun:
     """One run in a log: its metrics by name, the arguments it was started with, and those it logged while it ran.
 
-    A format that knows its metrics only at the end offers each value; what cannot be the answer is not kept.
+    Some formats know their metrics only at the end and offer every value; values that cannot be needed are dropped.
     """
 
     def __init__(self, name: str, arguments: Mapping[str, Any] | None = None) -> None:
         self.name = name
-        self.series: dict[str, Series] = {}
+        self.series: dict[str, MetricSeries] = {}
         self.arguments: dict[str, Any] = dict(arguments or {})
         self.logged_arguments: dict[str, LoggedArgument] = {}
         self._seen: dict[str, None] = {}
 
     @property
     def metrics(self) -> list[str]:
-        """Every metric's name, in the order met."""
+        """Every metric's name, in order of appearance."""
         return list(self._seen)
 
     def note(self, metrics: Iterable[str]) -> None:
@@ -72,7 +72,7 @@ class RawRun:
             return False
         self.note([metric])
         if wanted.metric is None:
-            only = not any(map(names.is_metric, self.series))  # a first metric of any name may stay the only one
+            only = not any(map(names.is_metric, self.series))  # the first metric may be the only one
             kept = only or names.rank(metric) is not None
         else:
             kept = metric.lower() == wanted.metric.lower()
@@ -80,10 +80,10 @@ class RawRun:
             self.keep(metric)
         return kept
 
-    def keep(self, metric: str) -> Series:
+    def keep(self, metric: str) -> MetricSeries:
         """Begin the series of a metric."""
         self.note([metric])
-        self.series[metric] = Series()
+        self.series[metric] = MetricSeries()
         return self.series[metric]
 
     def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
@@ -92,7 +92,7 @@ class RawRun:
             self.series[metric].add(step, value)
 
     def log_argument(self, name: str, value: Any) -> None:
-        """Note an argument that was logged at some step, where it may change from step to step."""
+        """Note an argument that was logged at a step; it may change from step to step."""
         if name in self.logged_arguments:
             self.logged_arguments[name].add(value)
         else:
@@ -100,7 +100,7 @@ class RawRun:
 
 
 class Runs(dict[Hashable, RawRun]):
-    """The runs of one log by key, in the order met; a log of very many is not of one experiment.
+    """The runs of one log by key, in order of appearance. A log with very many runs is not of one experiment.
 
     >>> runs = Runs("log.csv")
     >>> runs.of(("seed", 1), "seed 1") is runs.of(("seed", 1), "seed 1")
@@ -112,7 +112,7 @@ class Runs(dict[Hashable, RawRun]):
         self._path = path
 
     def of(self, key: Hashable, name: str) -> RawRun:
-        """The run of that key, begun where it is new."""
+        """The run of that key, created if it is new."""
         if key not in self:
             if len(self) >= MOST_RUNS:
                 raise ValueError(f"{self._path} holds more than {MOST_RUNS} runs; read those of one experiment alone")
@@ -122,7 +122,7 @@ class Runs(dict[Hashable, RawRun]):
 
 @dataclass
 class Contents:
-    """What a reader returns: runs, the step column and its alternatives, and what the user should know."""
+    """What a reader returns: runs, the step column and its alternatives, and warnings."""
 
     format: str
     runs: list[RawRun]
@@ -132,7 +132,7 @@ class Contents:
 
 
 def together(sources: Sequence[Contents], path: Path) -> Contents:
-    """The runs of several files as one log; ValueError where there is none, or they count different things."""
+    """The runs of several files as one log; ValueError if there is none, or they count different things."""
     steps = sorted({str(source.step) for source in sources})
     if len(steps) != 1:
         problem = f"its runs count {' and '.join(steps)}: read them one by one" if steps else "it holds no run"
@@ -148,14 +148,14 @@ class Reader(Protocol):
     FORMAT: str
 
     def sniff(self, path: Path) -> bool:
-        """Whether the path holds this format, by looking inside. It does not raise, whatever is inside."""
+        """Whether the path has this format, by its content. It never raises."""
 
     def load(self, path: Path, wanted: Wanted) -> Contents:
-        """Read it, in bounded memory; ValueError where it cannot be read."""
+        """Read it, in bounded memory; ValueError if it cannot be read."""
 
 
 def part_prefix(pairs: Mapping[str, Any]) -> str:
-    """What to put before the metrics of a row that says which part of the data it is about, or nothing.
+    """The prefix for the metrics of a row that names a part of the data, or an empty string.
 
     >>> part_prefix({"step": 5, "split": "val", "loss": 2.0}), part_prefix({"step": 5, "loss": 2.0})
     ('val/', '')
@@ -164,7 +164,7 @@ def part_prefix(pairs: Mapping[str, Any]) -> str:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "", depth: int = 4) -> Iterator[tuple[str, Any]]:
-    """Nested mappings as `outer/inner` pairs, to a bounded depth.
+    """Nested mappings as `outer/inner` pairs, to a limited depth.
 
     >>> dict(flat({"step": 1, "val": {"loss": 2.0}}))
     {'step': 1, 'val/loss': 2.0}

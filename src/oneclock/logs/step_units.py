@@ -13,7 +13,9 @@ from oneclock.rule import int_if_whole
 
 @dataclass(frozen=True)
 class StepUnit:
-    """Optimizer steps, or another `unit` where they are not known, are (logged + offset) * times / per."""
+    """Converts logged numbers to optimizer steps, or to another `unit` if these are unknown: (logged + offset) * times
+    / per.
+    """
 
     unit: str
     times: float = 1.0
@@ -27,9 +29,9 @@ class StepUnit:
 
 
 def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wanted) -> StepUnit:
-    """The unit of a log, with a warning where a conversion was used, is missing or has no use.
+    """The unit of a log, with a warning if a conversion was used, is missing or is not needed.
 
-    Steps per epoch may come from the runs' own arguments, where these agree. `from_zero`: the first step is 0.
+    Steps per epoch may come from the runs' own arguments, if these agree. `from_zero`: the first step is 0.
 
     >>> step_unit(Contents("CSV", [], step="tokens"), [], True, Wanted(tokens_per_step=1024)).per
     1024
@@ -39,10 +41,10 @@ def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wan
     per_epoch = wanted.steps_per_epoch or (of_runs.pop() if len(of_runs) == 1 else None)
     warnings = _not_needed(step, wanted)
     if step is None:
-        taken = "evaluations are counted instead"
+        instead = "evaluations are counted instead"
         if per_epoch is not None:
-            taken = f"each evaluation is taken as one epoch of {per_epoch:g} steps"
-        warnings.append(f"it has no step column: {taken}")
+            instead = f"each evaluation is taken as one epoch of {per_epoch:g} steps"
+        warnings.append(f"it has no step column: {instead}")
         return StepUnit("steps" if per_epoch else "evaluations", per_epoch or 1.0, warnings=tuple(warnings))
     if names.is_epoch(step):
         if from_zero:
@@ -65,7 +67,7 @@ def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wan
 
 
 def _not_needed(step: str | None, wanted: Wanted) -> list[str]:
-    """Warnings about conversions that have no use for this log.
+    """Warnings about conversions that this log does not need.
 
     >>> _not_needed("step", Wanted(steps_per_epoch=500))
     ['steps per epoch were given and not needed: this log counts steps']

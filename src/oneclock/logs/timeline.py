@@ -1,7 +1,7 @@
 """The evaluations of one run in the order of their steps, also where the step counter went back.
 
 A step counter goes back when a run resumes from a checkpoint, when a resumed run counts from 0 again, or when a second
-run writes to the same log. Each case is treated as what it most likely is, and recorded so that the user can be told.
+run writes to the same log. Each case is handled as the most likely one, and recorded for a warning.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from operator import lt
 from statistics import median
 from typing import Literal
 
-_SHORTEST_PART = 4  # evaluations between two steps back, on average; below it the log is merely out of order
+_SHORTEST_PART = 4  # mean evaluations between two steps back; with fewer, the log is merely out of order
 _MOST_PARTS = 64  # beyond it the log is out of order, however long the parts are; it also bounds the work
 _COMPARED = 3  # losses at each end of a part that are compared
-_GOES_ON = 0.75  # share of the earlier progress that a part must begin with to be its continuation
-_OUT_OF_ORDER = 2  # evaluations that a value may come too late and still belong between the others
+_GOES_ON = 0.75  # a continuation must start with at least this share of the earlier progress
+_OUT_OF_ORDER = 2  # a value may be this many evaluations late and still be sorted in
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Timeline:
         self._merge(steps, values)
 
     def _go_back(self, first: float, values: Sequence[float]) -> None:
-        """Make room for a part that begins at `first`, a step that was passed already."""
+        """Handle a part that begins at `first`, a step that the log has passed already."""
         later = len(self.steps) - bisect_right(self.steps, first)
         spacing = (self.steps[-1] - self.steps[0]) / max(len(self.steps) - 1, 1)
         from_start = first <= self._counted_from + spacing
@@ -89,7 +89,7 @@ class Timeline:
         self.restarts.append(Restart("replayed" if self.steps else "fresh", last, logged_first))
 
     def _goes_on(self, first: float, values: Sequence[float]) -> bool:
-        """Whether the part begins with what was reached before it, and not again with the losses at those steps."""
+        """Whether the part continues the losses reached before it, instead of repeating the losses at those steps."""
         at = bisect_left(self.steps, first)
         begins = _typical(values[:_COMPARED])
         reached, at_first = _typical(self.values[-_COMPARED:]), _typical(self.values[at : at + _COMPARED])
@@ -110,7 +110,7 @@ class Timeline:
 
 
 def _parts(steps: Sequence[float], values: Sequence[float]) -> Iterator[tuple[Sequence[float], Sequence[float]]]:
-    """Pieces within which the steps do not go back."""
+    """Parts within which the steps do not go back."""
     cuts = [index for index in range(1, len(steps)) if steps[index] < steps[index - 1]]
     for start, end in zip([0, *cuts], [*cuts, len(steps)], strict=True):
         if end > start:

@@ -137,7 +137,7 @@ def update(
         g = -g
     if weight_decay and not settings.decoupled:
         g = g + (x * weight_decay).clamp(-LARGEST, LARGEST)  # the product may overflow although the sum does not
-    g = g.clamp(-LARGEST, LARGEST) + (g - g)  # g - g is zero, or NaN where g is not finite: that must stay visible
+    g = g.clamp(-LARGEST, LARGEST) + (g - g)  # g - g is zero, or NaN if g is not finite: that must stay visible
     m = ratio.float() * ((1 - a) / LEVELS) * (s + eps) + g * a
     s = _sqrt((s * s) * (1 - a) + (g * g) * a)
     r = (m / (s + eps)).clamp(-1, 1)

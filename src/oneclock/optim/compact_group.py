@@ -90,7 +90,7 @@ def _step_eager(
 ) -> None:
     beta, definition_only = group["betas"][0], group["fused"] is False
     work: dict[Any, list[int]] = {}
-    copies = []  # the kernels get addresses; a redistributed gradient must live until they have run
+    copies = []  # kernels get addresses, so a redistributed gradient must stay alive until they have run
     for p in group["params"]:
         grad = p.grad
         if grad is None:

@@ -34,9 +34,9 @@ from oneclock.rule import Rule, positive, resolve_rule
 logger = logging.getLogger(__name__)
 
 _MOST_LOSSES = 511
-"""Validation losses kept; beyond it neighbours are averaged, so that a look at them stays fast."""
+"""The most validation losses that are kept; above it neighbours are averaged, so that checks stay fast."""
 
-_LEAST_CHANGE = 0.1  # a turn that is found anew at about the same place moves nothing
+_LEAST_CHANGE = 0.1  # a turn near the former one changes nothing
 
 
 class Change(NamedTuple):
@@ -104,7 +104,7 @@ class RefreshScheduler:
         self._note(f"planned for {planned_steps:,} steps")
 
     def step(self, val_loss: float | None = None) -> None:
-        """Count one optimizer step, take in a validation loss where there is one, and move beta towards its target."""
+        """Count one optimizer step, add a validation loss if there is one, and move beta towards its target."""
         self.last_step += 1
         if val_loss is not None and self.follow_validation:
             self._take_in(float(val_loss))
@@ -124,7 +124,9 @@ class RefreshScheduler:
         return self.optimizer.beta
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, as plain values: what a checkpoint needs to go on in the middle of a move."""
+        """Everything but the optimizer, as plain values: with it a checkpoint can continue in the middle of a
+        change.
+        """
         state = {name: value for name, value in vars(self).items() if name != "optimizer"}
         history = [tuple(change) for change in self.history]
         return {**state, "rule": self.rule.name, "beta": self.optimizer.beta, "history": history}

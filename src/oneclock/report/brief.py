@@ -1,6 +1,6 @@
-"""An analysis on a terminal of any width: the answer first, then a table, then the details on request.
+"""The text of an analysis for a terminal of any width: the answer or one table first, then details on request.
 
-Plain text, wrapped and never cut: a row that does not fit goes on below itself.
+The text is wrapped and never cut: a row that does not fit continues on the next line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from oneclock.plain_text import printable
 from oneclock.report import words
 from oneclock.report.overview import overview_table
-from oneclock.report.tables import cells
+from oneclock.report.tables import shown_cells
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import BetaPoint, ExperimentResult
@@ -20,10 +20,10 @@ from oneclock.stats.verdict import comparison_words
 
 
 def in_words(analysis: Analysis, width: int = 80) -> str:
-    """The first lines of an analysis: the answer, then of one experiment its betas, of several a row each.
+    """The first lines of an analysis: for one experiment its answer and its betas, for several one row each.
 
     Args:
-        analysis: What `analyse` found.
+        analysis: The result of `analyse`.
         width: Columns to wrap at.
 
     Returns:
@@ -44,7 +44,7 @@ def in_words(analysis: Analysis, width: int = 80) -> str:
 
 
 def _betas(result: ExperimentResult, width: int) -> Iterator[str]:
-    """Every beta, paired by seed and measured from the best one: the same comparisons that the first line tells."""
+    """Every beta compared with the best one, paired by seed: the comparisons behind the first line."""
     rows = [
         (f"{p.beta:g}", f"{1 / (1 - p.beta):,.4g}", f"{p.loss:.5g}", _above(p, result), _between(p), str(p.seeds))
         for p in result.points
@@ -62,7 +62,7 @@ def _above(point: BetaPoint, result: ExperimentResult) -> str:
 def _with_lrs(
     heads: Sequence[str], rows: Sequence[Sequence[str]], lrs: Sequence[float | None], at: int
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """The same with a column of learning rates at this index; as it was where none were swept."""
+    """The same with a column of learning rates at this index; unchanged if none were swept."""
     if all(lr is None for lr in lrs):
         return heads, rows
     shown = ["-" if lr is None else f"{lr:g}" for lr in lrs]
@@ -80,12 +80,12 @@ _WHAT = (
 
 
 def _experiments(analysis: Analysis, width: int) -> Iterator[str]:
-    """The table of the page's first screen; without the learning rates where they do not fit."""
+    """The table of the page's first screen; without the learning rates if they do not fit."""
     table = overview_table(analysis)
     heads = [_HEADS.get(column.title, column.title.lower().replace("ci", "CI")) for column in table.columns]
     rows = [
         [text + "*" * ((row, at) in table.best) for at, text in enumerate(texts)]
-        for row, texts in enumerate(cells(table))
+        for row, texts in enumerate(shown_cells(table))
     ]
     if "lr" in heads and _width([heads, *rows]) > width:
         lr = heads.index("lr")
@@ -113,7 +113,7 @@ def _over_all(analysis: Analysis) -> Iterator[str]:
 
 
 def details(analysis: Analysis, width: int = 80) -> str:
-    """What `--full` adds in words: the answer of each of several experiments, and the rules two at a time."""
+    """The text that `--full` adds: the answer of each of several experiments, and the rules in pairs."""
     lines: list[str] = []
     for result in analysis.experiments if len(analysis.experiments) > 1 else ():
         lines += ["", *_wrapped([result.name], width), *_wrapped(words.answer(result), width)]
@@ -121,13 +121,13 @@ def details(analysis: Analysis, width: int = 80) -> str:
 
 
 def compared(analysis: Analysis, width: int = 80) -> str:
-    """The rules two at a time, in a sentence each; empty where there is nothing to compare."""
+    """One sentence per pair of rules; empty if there is nothing to compare."""
     lines = list(_wrapped(comparison_words(analysis.comparisons), width))
     return "\n".join(map(printable, ["", *lines])) if lines else ""
 
 
 def _exponent(alpha: float, interval: Interval | None) -> str:
-    """Of what falls as steps ** -alpha: its own sign, so that what rises reads as rising.
+    """The exponent of steps for a value that falls as steps ** -alpha: positive if the value rises.
 
     >>> _exponent(0.42, Interval(0.33, 0.5, 0.95)), _exponent(-0.11, None)
     ('-0.42 (95 % CI -0.50 to -0.33)', '0.11')
@@ -138,7 +138,7 @@ def _exponent(alpha: float, interval: Interval | None) -> str:
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Rows of text under their heads, the first left and the others right; a row too wide goes on below itself.
+    """Rows of text under their heads, the first column left and the others right; a row too wide continues below.
 
     >>> list(columns(("a", "b"), [("one", "2")], 20))
     ['a    b', 'one  2']

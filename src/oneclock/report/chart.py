@@ -1,8 +1,8 @@
-"""What is drawn, as plain values: one definition per figure, drawn twice, by matplotlib on paper and by the page.
+"""Figures as plain values: one definition per figure, drawn by matplotlib on paper and by the page's script.
 
-All axes are linear in what is drawn: a logarithmic or memory axis holds transformed positions and its own tick labels,
-so that neither renderer knows about it. Colours are names (`c0`.. for roles, `r00`.. for a ramp), whose values are in
-`palette`; every series also differs by its line or its marker.
+All axes are linear: a logarithmic or memory axis has transformed positions and its own tick labels, so the renderers
+need not know about it. Colours are names (`c0`.. for roles, `r00`.. for a ramp), whose values are in `palette`; every
+series also differs by its line or its marker.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from oneclock.runs.best import short_beta
+from oneclock.recommend import short_beta
 
 Dash = Literal["solid", "dashed", "dotted", "dashdot", "none"]
 Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame", "ring", "cell"]
@@ -20,9 +20,9 @@ Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cro
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear axis from `low` to `high` with ticks (position, label); `beyond` labels them once more, across.
+    """A linear axis from `low` to `high` with ticks (position, label); `beyond` labels them again on the opposite side.
 
-    `every` are more of them, for where labels may stand upright; elsewhere they are marks without labels.
+    `every` are more ticks, for upright labels; otherwise they are marks without labels.
     """
 
     label: str
@@ -35,10 +35,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Trace:
-    """Points in their order, joined by a line unless `dash` is none; `low` and `high` bound a band, None where unknown.
+    """Points in their order, joined by a line unless `dash` is none; `low` and `high` bound a band, None if unknown.
 
-    `texts` is what a pointer over each point reads; without it, the x and y values. Traces of one `group` are switched
-    together and share one entry of the legend; `also` is a second switch that crosses groups.
+    `texts` are shown when the pointer is over a point; by default the x and y values. Traces of one `group` are
+    switched together and share one legend entry; `also` is a second switch across groups.
     """
 
     name: str
@@ -80,7 +80,7 @@ T = TypeVar("T", bound=_AtBeta)
 
 
 def unbroken(points: Iterable[T], missing: Collection[float]) -> Iterator[list[T]]:
-    """The points, by ascending beta, in parts: a line must not be drawn across a beta without a result."""
+    """The points by ascending beta, split where a beta has no result: no line is drawn across it."""
     part: list[T] = []
     for point in points:
         if part and any(part[-1].beta < beta < point.beta for beta in missing):
@@ -102,7 +102,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Line:
+class ReferenceLine:
     """A reference line across the chart at one value of an axis."""
 
     at: float
@@ -121,13 +121,13 @@ class Chart:
     y: Axis
     series: tuple[Trace, ...]
     spans: tuple[Span, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ReferenceLine, ...] = ()
     folded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Charts side by side in `columns`, saved under `name`; `caption` says in words what is seen."""
+    """Charts side by side in `columns`, saved under `name`; `caption` describes them in words."""
 
     name: str
     title: str
@@ -137,7 +137,7 @@ class Figure:
 
 
 _LEVEL, _UPRIGHT = 7, 14
-"""How many labels of betas have room along an axis, lying and standing."""
+"""How many labels of betas fit along an axis, horizontal and upright."""
 
 
 def memory_axis(betas: Iterable[float]) -> Axis:
@@ -157,7 +157,7 @@ def memory_axis(betas: Iterable[float]) -> Axis:
 
 
 def _apart(positions: Sequence[float], betas: Sequence[float], least: float) -> tuple[tuple[float, str], ...]:
-    """Ticks at the betas from left to right, each at least so far from the one before."""
+    """Ticks at the betas from left to right, each at least `least` from the one before."""
     ticks: list[tuple[float, str]] = []
     for position, beta in zip(positions, betas, strict=True):
         if not ticks or position - ticks[-1][0] >= least * 0.99:
@@ -166,7 +166,7 @@ def _apart(positions: Sequence[float], betas: Sequence[float], least: float) -> 
 
 
 def memory_position(beta: float) -> float:
-    """u = -log10(1 - beta), where balanced Adam's betas are evenly apart.
+    """u = -log10(1 - beta), which spaces the betas of the grid evenly.
 
     >>> round(memory_position(0.999), 9)
     3.0
@@ -189,7 +189,7 @@ def log_axis(label: str, low: float, high: float) -> Axis:
 
 
 def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
-    """A linear axis that holds `low` to `high` with about that many round ticks.
+    """A linear axis from `low` to `high` with about that many round ticks.
 
     >>> number_axis("gap", 0, 1.9).ticks[:2]
     ((0.0, '0'), (0.5, '0.5'))

@@ -1,6 +1,6 @@
-"""The page's slider: for every length of training that it stops at, the recommended beta and what it costs.
+"""The page's slider: the recommended beta and its cost at every training length at which the slider stops.
 
-The page only looks up: each number that it shows was computed and printed here.
+The page only looks numbers up: all of them are computed and formatted here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from oneclock.recommend import MEASURED, format_beta
 from oneclock.report import palette
 from oneclock.report.chart import Chart, memory_position, trace
-from oneclock.report.selection import POINTS, drawn
+from oneclock.report.selection import POINTS, experiments_to_draw
 from oneclock.report.sweeps import all_betas, curve_chart, curves_within, sweep_chart
 from oneclock.rule import RECOMMENDED, nearest_beta
 from oneclock.runs.table import Sweep, Sweeps
@@ -31,9 +31,9 @@ FRAME = "recommended beta"
 
 
 def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
-    """Everything that the slider of a page shows, as plain data. The recommended beta is rounded to a swept one."""
+    """All data of the slider, as plain values. The recommended beta is rounded to a swept one."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
-    axis, results = all_betas(analysis), drawn(analysis)
+    axis, results = all_betas(analysis), experiments_to_draw(analysis)
     stops = lengths([result.steps for result in results], axis)
     low, high = MEASURED
     return {
@@ -54,13 +54,13 @@ def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
 
 
 def _chart(chart: Chart) -> Chart:
-    """The sweep with an empty frame, which the page moves."""
+    """The sweep chart with an empty frame, which the page moves."""
     kept = [one for one in chart.series if one.marker != "frame"]
     return replace(chart, series=(*kept, trace(FRAME, (), palette.RULE, marker="frame")))
 
 
 def _curves(sweep: Sweep, result: ExperimentResult, most: int) -> dict[str, Any]:
-    """The curves of one experiment, at most so many evaluations, and words on those that are not on the page."""
+    """The curves of one experiment, at most `most` evaluations, and a sentence on those that are not on the page."""
     shown, left = curves_within(sweep, result, most)
     words = f"Left to data/curves.csv: {count_of(left, 'run')}; those of the best betas are here." if left else ""
     return {"curves": chart_data(curve_chart(shown, result)), "left": words}
@@ -69,7 +69,7 @@ def _curves(sweep: Sweep, result: ExperimentResult, most: int) -> dict[str, Any]
 def lengths(planned: Sequence[float], betas: Sequence[float]) -> list[float]:
     """The steps that the slider stops at: those whose recommended beta lies within `betas`, and `planned`. Ascending.
 
-    They are evenly apart by ratio, in three digits.
+    They are evenly spaced by ratio, in three digits.
 
     >>> lengths([250], [0.0, 0.5])[:3], 250.0 in lengths([250], [0.0, 0.5])
     ([10.0, 10.6, 11.2], True)
@@ -92,7 +92,7 @@ def choices(betas: Sequence[float], stops: Sequence[float]) -> list[int]:
 
 
 def chart_data(chart: Chart | None) -> dict[str, Any] | None:
-    """A chart as the page reads it: curves to six digits, absent things left out."""
+    """A chart as the page reads it: curves with six digits, without empty fields."""
     if chart is None:
         return None
     return {
@@ -110,14 +110,14 @@ def chart_data(chart: Chart | None) -> dict[str, Any] | None:
 
 
 def _stop(steps: float) -> dict[str, Any]:
-    """One stop of the slider in words."""
+    """The text of one stop of the slider."""
     beta, memory = RECOMMENDED(steps), 1 / RECOMMENDED.one_minus_beta(steps)
     inside = MEASURED[0] <= steps <= MEASURED[1]
     return {"steps": f"{steps:,.10g}", "inside": inside, "beta": format_beta(beta), "memory": f"{memory:,.3g}"}
 
 
 def _point(point: BetaPoint) -> dict[str, Any]:
-    """A swept beta: where it is drawn and what it loses, as printed; `y` is None where it has no finite loss."""
+    """A swept beta: where it is drawn and what it loses, as printed; `y` is None if it has no finite loss."""
     shown = {"beta": f"{point.beta:g}", "x": memory_position(point.beta)}
     if not math.isfinite(point.loss):
         return shown | {"y": None, "loss": None, "gap": "no finite loss", "interval": ""}

@@ -75,16 +75,16 @@ def write_report(
         The path of the page, one HTML file that opens from disk.
 
     Raises:
-        ImportError: Where matplotlib or jinja2 is missing.
-        ValueError: Where the source holds nothing to report.
+        ImportError: If matplotlib or jinja2 is missing.
+        ValueError: If the source holds nothing to report.
     """
     out = default_folder(Path(source)) if out is None else Path(out)
     typed = shlex.join(["oneclock", "report", Path(source).resolve().name, "--out", out.resolve().name])
-    return write(subject_of(Path(source), refreshes, rules), out, typed)
+    return write_subject(subject_of(Path(source), refreshes, rules), out, typed)
 
 
 def default_folder(source: Path) -> Path:
-    """Where a report goes if nobody says: below a study's folder, or `report` for a file.
+    """The default folder of a report: below a study's folder, or `report` for a file.
 
     >>> default_folder(Path("runs.csv")).name
     'report'
@@ -92,14 +92,14 @@ def default_folder(source: Path) -> Path:
     return source / "report" if source.is_dir() else Path("report")
 
 
-def write(
+def write_subject(
     subject: Subject,
     out: Path,
     command: str,
     formats: Sequence[str] = plot.FORMATS,
     reload_seconds: int | None = None,
 ) -> Path:
-    """Write the whole report below `out`, printed figures in these formats; the path of its page."""
+    """Write the whole report below `out`, with printed figures in these formats. Returns the path of its page."""
     check_installed()
     analysis = subject.analysis
     tables = tables_of(analysis)
@@ -107,11 +107,11 @@ def write(
     curves = list(curve_figures(subject.study, analysis))
     _make(out)
     for table in tables:
-        rendering.save(table, out / "tables")
+        rendering.save_table(table, out / "tables")
     _write_data(subject, out / "data")
     if formats:
         for figure in (*figures, *curves):
-            plot.save(figure, out / "figures", formats)
+            plot.save_figure(figure, out / "figures", formats)
     return _moved(out / "report.html", page(subject, tables, figures, curves, command, formats, reload_seconds))
 
 
@@ -123,9 +123,9 @@ def watch(
     command: str,
     seconds: int,
 ) -> Path:
-    """Write the report again every `seconds` until `done`, then once more with its figures; the path of the page.
+    """Write the report again every `seconds` until `done`, then once more with its figures.
 
-    Interrupted, it leaves a page that does not reload itself any more.
+    Returns the path of the page. If it is interrupted, the page stops reloading itself.
     """
     try:
         while not done():
@@ -134,29 +134,31 @@ def watch(
     except KeyboardInterrupt:
         watch_once(read, title, out, command, None)
         raise
-    return write(read(), out, command)
+    return write_subject(read(), out, command)
 
 
 def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str, seconds: int | None) -> Path:
-    """The report as far as it goes, on a page that reloads itself; one that says so where there is nothing yet."""
+    """The report so far, on a page that reloads itself; without results, a page that says so."""
     check_installed()
     try:
         subject = read()
     except ValueError as error:
         _make(out)
         return _moved(out / "report.html", waiting_page(title, without_places(str(error)), command, seconds))
-    return write(subject, out, command, formats=(), reload_seconds=seconds)
+    return write_subject(subject, out, command, formats=(), reload_seconds=seconds)
 
 
 def _make(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"{out} cannot be the report's folder: a file is in its place; name another (--out)") from None
+        raise ValueError(
+            f"{out} cannot be the report's folder, because it is a file; name another one (--out)"
+        ) from None
 
 
 def _write_data(subject: Subject, folder: Path) -> None:
-    """Every run, every evaluation, and the analysis: the numbers behind the figures, at full precision."""
+    """Every run, every evaluation, and the analysis: the numbers behind the figures, in full precision."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_csv(folder / "runs.csv", (*_RUN, *_LOSSES), _runs(subject.study, subject.analysis))
     _write_csv(folder / "curves.csv", (*_RUN, *_EVALUATIONS), _evaluations(subject.study))
@@ -177,24 +179,29 @@ def _runs(study: Sweeps, analysis: Analysis) -> Iterator[str]:
 
 
 def _head(sweep: Sweep, t_es: float | None, run: RunRecord) -> tuple[Any, ...]:
-    """What names a run in a table, and how it ended: without its status a diverged run would read as a good one."""
+    """The cells that name a run in a table, with its status: without it a diverged run would look like a good one."""
     beta, beta2 = (run.beta, None) if run.key.is_tied else run.key.betas
     status = "diverged" if run.diverged else run.status
     return sweep.name, sweep.split, sweep.budget, t_es, beta, beta2, run.lr, run.seed, status
 
 
 def _evaluations(study: Sweeps) -> Iterator[str]:
-    """A line per evaluation; what is the same for all of a run is written once, for there may be millions."""
+    """One row per evaluation.
+
+    The cells that all rows of a run share are formatted once, since there may be millions of rows.
+    """
     for sweep in study.sweeps:
         for run in (*sweep.tied, *sweep.untied):
             start = _line(*_head(sweep, sweep.t_es, run)).removesuffix(_END)
             val, train = (_texts(curve) for curve in (run.val, run.train))
-            for step in sorted(val | train) or [0]:  # a run without a finite loss keeps a line, or it would vanish
+            for step in sorted(val | train) or [
+                0
+            ]:  # a run without a finite loss keeps one row, otherwise it would be missing
                 yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"
 
 
 def _texts(curve: Curve | None) -> dict[float, str]:
-    """The losses at their steps, with every digit."""
+    """The losses at their steps, in full precision."""
     return {} if curve is None else dict(zip(curve.steps, map(repr, curve.losses), strict=True))
 
 
@@ -202,7 +209,7 @@ _END = "\r\n"
 
 
 def _line(*cells: Any) -> str:
-    """The cells as a line of CSV; it ends with CR LF, and so either of them is quoted in a name."""
+    """The cells as a line of CSV. It ends with CR LF, so names that contain either are quoted."""
     line = io.StringIO()
     csv.writer(line, lineterminator=_END).writerow([plain_cell(c) if isinstance(c, str) else c for c in cells])
     return line.getvalue()
@@ -215,7 +222,7 @@ def _write_csv(path: Path, columns: Sequence[str], lines: Iterator[str]) -> None
 
 
 def _moved(path: Path, text: str) -> Path:
-    """Write aside, then move: a browser that reloads sees a whole page."""
+    """Write to a temporary file, then move it: a browser that reloads sees a complete page."""
     aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
     aside.write_text(text, encoding="utf-8")
     os.replace(aside, path)

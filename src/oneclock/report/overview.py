@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from oneclock.recommend import short_beta
 from oneclock.report.chart import Figure
-from oneclock.report.selection import drawn, not_drawn
+from oneclock.report.selection import experiments_to_draw, words_on_rest
 from oneclock.report.series import series_figure
 from oneclock.report.sweeps import CAPTION, all_betas, sweep_chart
-from oneclock.runs.best import ci_words, short_beta
+from oneclock.runs.best import ci_words
 from oneclock.runs.paired import Difference
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import ExperimentResult
@@ -57,7 +58,7 @@ def _found(result: ExperimentResult, with_lr: bool) -> tuple[Cell, ...]:
 
 
 def _costs(result: ExperimentResult) -> dict[str, Difference | None]:
-    """The loss of each default pair and of the recommended beta above the best beta; None where not measured."""
+    """The loss of each default pair and of the recommended beta above the best beta; None if not measured."""
     differences = {one.betas: one.difference for one in result.best.baselines}
     costs: dict[str, Difference | None] = {str(pair): differences.get(pair) for pair in DEFAULT_BETAS}
     rule = next(rule for rule in result.rules if rule.name == "recommended")
@@ -79,6 +80,6 @@ def overview_figure(analysis: Analysis) -> Figure:
     """The series with its exponent where the study is one, and otherwise a small panel per experiment."""
     for figure in series_figure(analysis):
         return figure
-    charts = tuple(sweep_chart(result, all_betas(analysis), cut=SMALL_CUT) for result in drawn(analysis))
-    caption = " ".join(filter(None, (CAPTION, not_drawn(analysis))))
+    charts = tuple(sweep_chart(result, all_betas(analysis), cut=SMALL_CUT) for result in experiments_to_draw(analysis))
+    caption = " ".join(filter(None, (CAPTION, words_on_rest(analysis))))
     return Figure("overview", "All sweeps", caption, charts, min(3, len(charts)))

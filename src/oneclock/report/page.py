@@ -21,9 +21,9 @@ from oneclock.report import words
 from oneclock.report.chart import Figure
 from oneclock.report.explorer import chart_data, explorer
 from oneclock.report.palette import colours
-from oneclock.report.selection import not_drawn
+from oneclock.report.selection import words_on_rest
 from oneclock.report.subject import Subject
-from oneclock.report.tables import cells, numeric_columns
+from oneclock.report.tables import numeric_columns, shown_cells
 from oneclock.stats.tables import Table
 
 DATA_FILES = (("runs.csv", "every run"), ("curves.csv", "every evaluation"), ("analysis.json", "the whole analysis"))
@@ -38,10 +38,10 @@ def page(
     formats: Sequence[str],
     reload_seconds: int | None = None,
 ) -> str:
-    """The page of a subject. `figures` are drawn on it, the first one on the first screen.
+    """The page of a subject. It shows `figures`, the first one on the first screen.
 
-    `curves` are only linked to, because the explorer draws them. Of several experiments the first table is on the first
-    screen too. `formats` are those in which printed figures lie beside it. With `reload_seconds` it reloads itself.
+    `curves` are only linked, because the explorer draws them. With several experiments the first table is on the first
+    screen too. `formats` are those of the printed figures beside the page. With `reload_seconds` it reloads itself.
     """
     analysis = subject.analysis
     shown = explorer(subject.study, analysis)
@@ -71,7 +71,7 @@ def page(
         curve_names=[(figure.name, figure.title.partition(": ")[2]) for figure in curves],
         tables=[_table(table) for table in (tables if single else tables[1:])],
         drawn=[experiment["name"] for experiment in shown["experiments"]],
-        not_drawn=not_drawn(analysis),
+        not_drawn=words_on_rest(analysis),
         last_stop=len(shown["stops"]) - 1,
         data={
             "explorer": shown,
@@ -82,7 +82,7 @@ def page(
 
 
 def waiting_page(title: str, reason: str, command: str, reload_seconds: int | None) -> str:
-    """The page of a study that has nothing to show yet: says so, and reloads itself where seconds are given."""
+    """The page of a study without results yet; it reloads itself if seconds are given."""
     return _rendered(
         subject={"title": title},
         command=command,
@@ -117,7 +117,7 @@ def _rendered(**values: Any) -> str:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """A table as the template reads it; `value` is what a column is sorted by, None where it is not known."""
+    """A table as the template reads it; `value` is what a column is sorted by, None if it is not known."""
     numeric = numeric_columns(table)
     groups = [(group, len(list(members))) for group, members in groupby(table.columns, key=lambda column: column.group)]
     return {
@@ -139,6 +139,6 @@ def _table(table: Table) -> dict[str, Any]:
                     for column, text in enumerate(texts)
                 ],
             }
-            for row, texts in enumerate(cells(table))
+            for row, texts in enumerate(shown_cells(table))
         ],
     }

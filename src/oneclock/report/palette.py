@@ -1,4 +1,4 @@
-"""Colours that stay apart for colour-blind readers and in print, for light and for dark paper.
+"""Colours that stay apart for colour-blind readers and in print, for light and dark backgrounds.
 
 Roles take the palette of Okabe and Ito (2008); a sweep of betas takes viridis without its palest (light) or
 darkest (dark) end. A colour never stands alone: lines differ by dash and marker too.

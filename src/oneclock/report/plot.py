@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oneclock.plain_text import printable
-from oneclock.report.chart import Chart, Figure, Line, Span, Trace
+from oneclock.report.chart import Chart, Figure, ReferenceLine, Span, Trace
 from oneclock.report.palette import INK, colours
 
 FORMATS = ("png", "svg", "pdf")
@@ -45,7 +45,7 @@ _STYLE: dict[str, Any] = {
     "svg.fonttype": "path",
     "pdf.fonttype": 42,
     "font.family": "DejaVu Sans",
-    "text.parse_math": False,  # names are data: a dollar sign in one is a dollar sign
+    "text.parse_math": False,  # names are data: a dollar sign in a name does not start a formula
 }
 _UNDATED: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "oneclock"},
@@ -55,12 +55,12 @@ _UNDATED: dict[str, dict[str, Any]] = {
 _TICKS = {1: 10, 2: 7, 3: 4}
 """Along x, by the number of columns."""
 _LEGEND_LETTERS, _LEGEND_HANDLE = 125, 8
-"""About how many letters fit beside each other, and how many a handle takes."""
+"""About how many letters fit in a row of the legend, and how many a handle takes."""
 _NAMED_ROW, _PANEL, _WIDTH, _LEGEND_ROW = 0.21, 2.3, 7.2, 0.19
 
 
-def save(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Draw the figure once and write it as folder/NAME.FORMAT; the paths written."""
+def save_figure(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Draw the figure once and write it as folder/NAME.FORMAT. Returns the paths."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -99,7 +99,7 @@ def _drawn(figure: Figure) -> Any:
 
 
 def _legend_columns(labels: Sequence[str], most: int) -> int:
-    """As many columns as the width has room for.
+    """As many columns as fit the width.
 
     >>> _legend_columns(["short"] * 4, most=4), _legend_columns(["a name of thirty-five letters or so"] * 4, most=4)
     (4, 2)
@@ -118,7 +118,7 @@ def _panel_height(chart: Chart) -> float:
 
 
 def _draw(chart: Chart, axis: Any, ticks: int) -> None:
-    """One pair of axes, with at most so many ticks along x."""
+    """One pair of axes, with at most `ticks` ticks along x."""
     _draw_marks(chart, axis)
     axis.set_title(printable(chart.title), loc="left")
     axis.set_xlim(chart.x.low, chart.x.high)
@@ -188,7 +188,7 @@ def _series(series: Trace) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: ReferenceLine) -> dict[str, Any]:
     return {"color": colours()[line.color], "linestyle": _DASHES[line.dash], "linewidth": 1.0, "zorder": 2}
 
 

@@ -1,4 +1,4 @@
-"""The figure over all experiments, as values: what each rule loses."""
+"""The figure over all experiments: what each rule loses. Plain values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from oneclock.report import palette
-from oneclock.report.chart import Axis, Chart, Figure, Line, Marker, Trace, named_axis, trace
+from oneclock.report.chart import Axis, Chart, Figure, Marker, ReferenceLine, Trace, named_axis, trace
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.risk import NEAR, RuleRow
 from oneclock.stats.verdict import interval_words, percent
@@ -30,7 +30,7 @@ def gaps_figure(analysis: Analysis) -> Figure:
         x=gap_axis("loss above the best beta, %", largest),
         y=named_axis("", [_label(row) for row in rows]),
         series=(*(one for one in dots if one.x), *_means(rows)),
-        lines=(Line(gap_position(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
+        lines=(ReferenceLine(gap_position(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
     )
     caption = (
         "What each rule loses against the best beta of every experiment. The diamond is the mean over all of them, its "
@@ -40,7 +40,7 @@ def gaps_figure(analysis: Analysis) -> Figure:
 
 
 def gap_position(gap: float) -> float:
-    """Where a gap is drawn on `gap_axis`; the sign is kept, for an untied baseline may beat the best tied beta."""
+    """The position of a gap on `gap_axis`; the sign is kept, because an untied baseline may beat the best tied beta."""
     return math.copysign(math.log10(1 + abs(gap) / _GAP_UNIT), gap)
 
 
@@ -81,7 +81,7 @@ def _means(rows: Sequence[RuleRow]) -> Iterator[Trace]:
 
 
 def _label(row: RuleRow) -> str:
-    """The rule's name, and for how many experiments it has a beta where not for all."""
+    """The rule's name, and the number of experiments for which it has a beta, unless it has one for all."""
     risk = row.all
     some = risk is not None and risk.answered < risk.experiments
     return f"{row.name} ({risk.answered} of {risk.experiments})" if risk is not None and some else row.name

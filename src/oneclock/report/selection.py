@@ -10,28 +10,28 @@ from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import ExperimentResult
 
 MANY = 16
-"""Up to so many experiments are all drawn."""
+"""Up to this many experiments are all drawn."""
 
 MOST = 6
-"""Of more, so many are drawn: those in which the recommended beta loses most."""
+"""Of more, this many are drawn: those in which the recommended beta loses most."""
 
 FEW = 5
-"""Betas whose curves are seen at first; the others are a click away."""
+"""Betas whose curves are visible at first; a click shows the others."""
 
 POINTS = 160_000
-"""Evaluations that a page holds at most; beyond, the curves of the best betas come first."""
+"""The most evaluations on a page; if there are more, the curves of the best betas come first."""
 
 
-def drawn(analysis: Analysis) -> tuple[ExperimentResult, ...]:
-    """The experiments to draw, in their order: all of them, or in a large study those that matter most."""
+def experiments_to_draw(analysis: Analysis) -> tuple[ExperimentResult, ...]:
+    """The experiments to draw, in their order: all, or in a large study the most important ones."""
     if len(analysis.experiments) <= MANY:
         return analysis.experiments
     kept = sorted(analysis.experiments, key=_cost, reverse=True)[:MOST]
     return tuple(result for result in analysis.experiments if any(result is one for one in kept))
 
 
-def not_drawn(analysis: Analysis) -> str:
-    """What the page says of experiments that are not drawn; empty where there are none."""
+def words_on_rest(analysis: Analysis) -> str:
+    """A sentence on the experiments that are not drawn; empty if there are none."""
     if (count := len(analysis.experiments)) <= MANY:
         return ""
     return (
@@ -47,6 +47,6 @@ def by_rank(runs: Sequence[RunRecord], result: ExperimentResult) -> list[RunReco
 
 
 def _cost(result: ExperimentResult) -> float:
-    """What the recommended beta loses there; infinite where that was not measured."""
+    """What the recommended beta loses in an experiment; infinite if that was not measured."""
     excess = next(rule.excess for rule in result.rules if rule.name == "recommended")
     return math.inf if excess is None else excess

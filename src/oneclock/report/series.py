@@ -1,4 +1,4 @@
-"""The figure of a controlled series: how the best memory grows where nothing but the horizon differs."""
+"""The figure of a controlled series: how the best memory grows with the horizon alone."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterator
 from itertools import chain
 
+from oneclock.recommend import short_beta
 from oneclock.report import palette
 from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_position, trace
 from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule
-from oneclock.runs.best import short_beta
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.exponents import Series as Task
 from oneclock.stats.exponents import SeriesPoint
 
 PIECES = 36
-"""A rule's line has so many pieces, for it may bend."""
+"""Segments of a rule's line, which may be curved."""
 
 
 def series_figure(analysis: Analysis) -> Iterator[Figure]:
@@ -63,13 +63,13 @@ def _task(index: int, task: Task) -> Iterator[Trace]:
 
 
 def _ends(interval: Interval) -> tuple[float | None, float | None]:
-    """Where an interval of beta ends on the axis of memories; None where it is open."""
+    """Where an interval of beta ends on the axis of memories; None if it is open."""
     low, high = (memory_position(end) if 0 < end < 1 else None for end in (interval.lower, interval.upper))
     return low, high
 
 
 def _reference(name: str, rule: Rule, low: float, high: float, color: str, dash: Dash) -> Trace:
-    """A rule's memory over the steps; nothing where it has none for so few."""
+    """A rule's memory over the steps; nothing where the rule has no beta."""
     steps = [low * (high / low) ** (piece / PIECES) for piece in range(PIECES + 1)] if low < high else []
     memories = [(step, 1 / rule.one_minus_beta(step)) for step in steps]
     line = [
@@ -89,7 +89,7 @@ def _words(name: str, point: SeriesPoint) -> str:
 
 
 def _range(interval: Interval | None) -> str:
-    """The 95 % CI in brackets; nothing where there is none, and words where it has no bounds."""
+    """The 95 % CI in brackets; empty if there is none, and words if it has no bounds."""
     if interval is None:
         return ""
     low, high = math.isfinite(interval.lower), math.isfinite(interval.upper)

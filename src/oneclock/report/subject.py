@@ -1,4 +1,4 @@
-"""What a report is about: a study, its analysis, and where both come from."""
+"""The subject of a report: a study, its analysis, and where both come from."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from oneclock.stats import Analysis, Sweeps, analyse, read
 
 @dataclass(frozen=True)
 class Subject:
-    """A title, the data and what they say.
+    """A title, the data and their analysis.
 
-    `environments` are those the runs recorded, each with how many runs did; `progress` says how far an unfinished
-    study is. `plain_means`: figures of sweeps draw means over seeds, as the paper does, and not losses paired by seed.
+    `environments` are those of the runs, with the number of runs of each; `progress` describes an unfinished study.
+    `plain_means`: figures of sweeps draw means over seeds, as the paper does, and not losses paired by seed.
     """
 
     title: str
@@ -41,7 +41,7 @@ def subject_of(source: Path, refreshes: float = REFRESHES, rules: Sequence[Rule]
 
 
 def progress_of(states: Mapping[str, int]) -> str:
-    """How the runs of a folder ended, in words; empty where all finished.
+    """How the runs of a folder ended, in words; empty if all finished.
 
     >>> progress_of({"finished": 2}), progress_of({"finished": 2, "failed": 1})
     ('', 'Of 3 runs: 2 finished, 1 failed.')

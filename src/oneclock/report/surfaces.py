@@ -22,14 +22,14 @@ from oneclock.report.chart import (
     trace,
     unbroken,
 )
-from oneclock.report.selection import drawn
+from oneclock.report.selection import experiments_to_draw
 from oneclock.runs.key import safe_name
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.exponents import Surface, SurfaceCell
 from oneclock.stats.verdict import count_of
 
 SHADES = 5
-"""Shades of the plane: each holds as many cells as the others."""
+"""Shades of the plane; all have about the same number of cells."""
 
 _CAPTION = (
     "Left: every pair that ran, shaded by the rank of its loss. The star is the lowest cell, the diamond the minimum "
@@ -41,7 +41,7 @@ _CAPTION = (
 
 def surface_figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure per experiment that is drawn and was swept over learning rates too."""
-    for result in drawn(analysis):
+    for result in experiments_to_draw(analysis):
         if result.surface is not None:
             charts = plane_chart(result.surface), profile_chart(result.surface, result.not_measured)
             name = f"surface-{safe_name(result.name)}"

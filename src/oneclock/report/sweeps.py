@@ -1,4 +1,4 @@
-"""The figures of single experiments, as values: the beta sweep, and the validation curves behind it."""
+"""The figures of single experiments, as plain values: the beta sweep, and the validation curves behind it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from itertools import accumulate
 from statistics import median, quantiles
 
 from oneclock.horizon import early_stop
+from oneclock.recommend import short_beta
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
     Chart,
     Figure,
-    Line,
     Marker,
+    ReferenceLine,
     Span,
     Trace,
     memory_axis,
@@ -25,9 +26,8 @@ from oneclock.report.chart import (
     trace,
     unbroken,
 )
-from oneclock.report.selection import FEW, by_rank, drawn, not_drawn
+from oneclock.report.selection import FEW, by_rank, experiments_to_draw, words_on_rest
 from oneclock.report.words import above
-from oneclock.runs.best import short_beta
 from oneclock.runs.key import safe_name
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import error_bars
@@ -39,7 +39,7 @@ from oneclock.stats.verdict import count_of
 SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out experiments"}
 
 CUT = 8
-"""Losses this many times further above the lowest one than their median is are outside the axis."""
+"""The axis ends where a loss lies this many times as far above the lowest loss as the median does."""
 
 CAPTION = (
     "The smallest validation loss at each beta, paired by seed; bars and band are the spread of seeds. The star is the "
@@ -54,12 +54,12 @@ _PAPER_CAPTION = (
 
 
 def sweep_figures(analysis: Analysis, as_paper: bool = False) -> list[Figure]:
-    """One figure per split, one panel per experiment that is drawn; with means and marks as the paper draws them."""
+    """One figure per split, one panel per experiment that is drawn; with means and marks as in the paper."""
     refreshes = analysis.summary.refreshes if as_paper else None
-    caption = " ".join(filter(None, (_PAPER_CAPTION if as_paper else CAPTION, not_drawn(analysis))))
+    caption = " ".join(filter(None, (_PAPER_CAPTION if as_paper else CAPTION, words_on_rest(analysis))))
     figures = []
     for split, title in SPLIT_TITLES.items():
-        members = [result for result in drawn(analysis) if result.split == split]
+        members = [result for result in experiments_to_draw(analysis) if result.split == split]
         charts = tuple(sweep_chart(result, all_betas(analysis), refreshes) for result in members)
         if charts:
             name, columns = f"beta-sweeps-{split}", min(3, len(charts))
@@ -77,8 +77,8 @@ def sweep_chart(
 ) -> Chart:
     """L(beta) of one experiment with its best beta, the recommended beta and the default betas.
 
-    The axis reaches over `betas`, so that panels can be compared. With `refreshes` it is drawn as the paper does: plain
-    means, all of them in sight, and the choice of the refresh rule with this R0.
+    The axis covers `betas`, so that panels can be compared. With `refreshes` it is drawn as in the paper: plain means,
+    all of them visible, and the choice of the refresh rule with this R0.
     """
     points = [point for point in result.points if math.isfinite(point.loss)]
     if refreshes is not None:
@@ -100,7 +100,7 @@ def sweep_chart(
 
 
 def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: float) -> list[float]:
-    """The heights that the axis has to hold: best, recommended and default betas, and losses up to `cut`."""
+    """The losses that the axis must show: best, recommended and default betas, and losses up to `cut`."""
     losses = [loss for curve in curves for loss in curve.y]
     low = min(losses, default=0.0)
     top = low + cut * (median(losses) - low) if losses and cut < math.inf else math.inf
@@ -123,7 +123,9 @@ def _positions(points: Iterable[BetaPoint]) -> list[tuple[float, float, str]]:
 
 
 def _marks(result: ExperimentResult, points: list[BetaPoint], refreshes: float | None) -> Iterator[Trace]:
-    """Open rings where one seed ran, a star at the best beta, a frame at the recommended beta or the rule's choice."""
+    """Open rings at betas with one seed, a star at the best beta, a frame at the recommended beta or the rule's
+    choice.
+    """
     if single := [point for point in points if point.seeds == 1]:
         yield trace("one seed", _positions(single), palette.CURVE, marker="ring")
     marked: list[tuple[str, float | None, str, Marker]] = [
@@ -141,7 +143,7 @@ def _marks(result: ExperimentResult, points: list[BetaPoint], refreshes: float |
 
 
 def _recommended(result: ExperimentResult, points: Sequence[BetaPoint]) -> Iterator[Trace]:
-    """The recommended beta at its own place, also between swept betas."""
+    """The recommended beta at its exact position, also between swept betas."""
     rule = next(rule for rule in result.rules if rule.name == "recommended")
     best = next((point.loss for point in points if point.beta == result.best.beta), None)
     if best is not None and rule.beta is not None and rule.excess is not None and math.isfinite(rule.excess):
@@ -171,12 +173,12 @@ def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[
         yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
 
 
-def _smallest_mean(result: ExperimentResult) -> Iterator[Line]:
-    yield Line(memory_position(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot")
+def _smallest_mean(result: ExperimentResult) -> Iterator[ReferenceLine]:
+    yield ReferenceLine(memory_position(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot")
 
 
 def point_words(point: BetaPoint) -> str:
-    """One beta of a sweep in words: its loss, its gap with the interval where there is one, its seeds."""
+    """One beta of a sweep in words: its loss, its gap with its interval, its seeds."""
     lr = "" if point.lr is None else f", lr {point.lr:g}"
     cost = above(point.excess, point.interval) if point.excess else "the best"
     return f"β {point.beta:g}{lr}: loss {point.loss:.5g}, {cost}, {count_of(point.seeds, 'seed')}"
@@ -189,7 +191,7 @@ def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
         "Validation loss of every run; runs of one beta share a colour and a dash. A cross is where early stopping "
         "would have ended the run; the vertical lines are T_ES by its two conventions."
     )
-    for result in drawn(analysis):
+    for result in experiments_to_draw(analysis):
         chart = curve_chart(sweeps[result.name], result)
         if chart is not None:
             name = f"curves-{safe_name(result.name)}"
@@ -197,7 +199,9 @@ def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
 
 
 def curves_within(sweep: Sweep, result: ExperimentResult, most: int) -> tuple[Sweep, int]:
-    """The sweep with the runs, those of the best betas first, that have `most` evaluations; and how many it leaves."""
+    """The sweep with as many runs as have `most` evaluations in all, the best betas first; and the number of other
+    runs.
+    """
     runs = by_rank([run for run in (*sweep.tied, *sweep.untied) if run.val is not None], result)
     total = accumulate(len(run.val.steps) for run in runs if run.val is not None)
     kept = {id(run) for run, points in zip(runs, total, strict=True) if points <= most}
@@ -206,7 +210,7 @@ def curves_within(sweep: Sweep, result: ExperimentResult, most: int) -> tuple[Sw
 
 
 def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
-    """Every validation curve of one experiment with its early stop; None where no run has a curve.
+    """Every validation curve of one experiment with its early stop; None if no run has a curve.
 
     All but the best few betas are folded.
     """
@@ -260,24 +264,26 @@ def _early_stop(line: Trace, at: int, ran_out: bool) -> Trace:
     return trace(f"{line.name}, {how}", [position], line.color, marker=marker, group=line.group, also=how)
 
 
-def _horizon_lines(result: ExperimentResult) -> Iterator[Line]:
+def _horizon_lines(result: ExperimentResult) -> Iterator[ReferenceLine]:
     horizons = result.horizons
     if horizons.given is not None:
-        yield Line(horizons.given, "x", palette.INK, f"useful steps T_ES, as given: {horizons.given:,g}", "solid")
+        yield ReferenceLine(
+            horizons.given, "x", palette.INK, f"useful steps T_ES, as given: {horizons.given:,g}", "solid"
+        )
     if horizons.raw_stop is not None and horizons.stop is not None:
-        yield Line(
+        yield ReferenceLine(
             horizons.raw_stop, "x", palette.INK, f"useful steps T_ES, by early stop: {horizons.raw_stop:,.0f}", "dashed"
         )
     if horizons.raw_best is not None and horizons.best is not None:
-        yield Line(
+        yield ReferenceLine(
             horizons.raw_best, "x", palette.INK, f"useful steps T_ES, by best step: {horizons.raw_best:,.0f}", "dotted"
         )
 
 
 def _loss_axis(series: Iterable[Trace], last: float) -> Axis:
-    """From the smallest loss to where all but the tallest twentieth lie after the first third of training.
+    """From the smallest loss to the 95th percentile of the losses after the first third of training.
 
-    The steep start and a beta that diverged would otherwise leave the part that matters flat.
+    Otherwise the steep start and diverged betas would make the important part flat.
     """
     lines = [line for line in series if line.dash != "none"]
     late = [y for line in lines for x, y in zip(line.x, line.y, strict=True) if x >= last / 3]

@@ -1,6 +1,6 @@
 """Tables on paper: one table value and its renderings, with the same cells in each.
 
-`Table` and its columns come from `analysis.tables`; text in them may be anybody's and is escaped for every format.
+`Table` and its columns come from `oneclock.stats.tables`; any text in them is escaped for every format.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&-])")
 
 
 def headings(table: Table) -> list[str]:
-    """One line of headings: the group in front of the title where there is one."""
+    """One line of headings: each title with its group before it."""
     return [f"{column.group} {column.title}".strip() for column in table.columns]
 
 
-def cells(table: Table) -> list[list[str]]:
-    """Every cell as printed, on one line, row by row: what all renderings show."""
+def shown_cells(table: Table) -> list[list[str]]:
+    """Every cell as printed, on one line, row by row, the same in all renderings."""
     wide = range(len(table.columns))
     return [[" ".join(table.shown(row, column).split()) for column in wide] for row in range(len(table.rows))]
 
@@ -55,7 +55,7 @@ def to_csv(table: Table) -> str:
     text = io.StringIO()
     rows = [
         [plain_cell(cell) if isinstance(value, str) else cell for cell, value in zip(shown, values, strict=True)]
-        for shown, values in zip(cells(table), table.rows, strict=True)
+        for shown, values in zip(shown_cells(table), table.rows, strict=True)
     ]
     csv.writer(text, lineterminator="\n").writerows([headings(table), *rows])
     return text.getvalue()
@@ -66,7 +66,7 @@ def to_markdown(table: Table) -> str:
     lines = [f"**{markdown_escaped(table.title)}**", ""]
     lines.append("| " + " | ".join(markdown_escaped(heading) for heading in headings(table)) + " |")
     lines.append("|" + "|".join(" ---: " if numeric else " --- " for numeric in numeric_columns(table)) + "|")
-    for row, texts in enumerate(cells(table)):
+    for row, texts in enumerate(shown_cells(table)):
         shown = [
             f"**{markdown_escaped(text)}**" if (row, column) in table.best else markdown_escaped(text)
             for column, text in enumerate(texts)
@@ -90,7 +90,7 @@ def to_latex(table: Table) -> str:
         " & ".join(latex_escaped(column.title) for column in table.columns) + r" \\",
         r"\midrule",
     ]
-    for row, texts in enumerate(cells(table)):
+    for row, texts in enumerate(shown_cells(table)):
         shown = [
             rf"\textbf{{{latex_escaped(text)}}}" if (row, column) in table.best else latex_escaped(text)
             for column, text in enumerate(texts)
@@ -103,8 +103,8 @@ def to_latex(table: Table) -> str:
     return "\n".join([*body, r"\end{table}"]) + "\n"
 
 
-def save(table: Table, folder: Path) -> list[Path]:
-    """Write the table as folder/NAME.csv, .md and .tex; the paths written."""
+def save_table(table: Table, folder: Path) -> list[Path]:
+    """Write the table as folder/NAME.csv, .md and .tex. Returns the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for suffix, text in (("csv", to_csv(table)), ("md", to_markdown(table)), ("tex", to_latex(table))):
@@ -115,13 +115,13 @@ def save(table: Table, folder: Path) -> list[Path]:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Which columns hold numbers and are set flush right; `9/11` counts as one."""
-    columns = zip(*cells(table), strict=True) if table.rows else ([] for _ in table.columns)
+    """Which columns hold numbers and are aligned right; `9/11` counts as a number."""
+    columns = zip(*shown_cells(table), strict=True) if table.rows else ([] for _ in table.columns)
     return [all(re.fullmatch(r"[-+]?[\d.,]+( ?%|/\d+)?|-|inf", text) for text in column) for column in columns]
 
 
 def markdown_escaped(text: str) -> str:
-    """Text as itself in Markdown: no emphasis, no HTML, no cell or line break.
+    """Text escaped for Markdown: no emphasis, no HTML, no cell or line break.
 
     >>> print(markdown_escaped("a|b <i>"))
     a\\|b \\<i\\>
@@ -130,7 +130,7 @@ def markdown_escaped(text: str) -> str:
 
 
 def latex_escaped(text: str) -> str:
-    """Text as itself in LaTeX; a letter that pdflatex cannot set becomes its code point.
+    """Text escaped for LaTeX; a letter that pdflatex cannot set becomes its code point.
 
     >>> print(latex_escaped("R0_best & 5 %"), latex_escaped("é"), latex_escaped("中"))
     R0\\_best \\& 5 \\% \\'{e} [U+4E2D]
@@ -139,7 +139,7 @@ def latex_escaped(text: str) -> str:
 
 
 def _plain(text: str) -> bool:
-    """Numbers and words with nothing to escape, left readable in the source."""
+    """Numbers and words that need no escaping stay readable in the source."""
     return re.fullmatch(r"[\w .,:/%=()+-]*", text) is not None and "__" not in text and not re.match(r"[-+=]", text)
 
 

@@ -1,4 +1,7 @@
-"""Tables on a terminal of any width: nothing is cut. Columns that do not fit go below, beside the first one again."""
+"""Tables on a terminal of any width: nothing is cut.
+
+Columns that do not fit follow below, after the first column again.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from oneclock.plain_text import printable
-from oneclock.report.tables import cells, headings, numeric_columns
+from oneclock.report.tables import headings, numeric_columns, shown_cells
 from oneclock.stats.tables import Table
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-_FRAME = 3  # a rule and two blanks for every column; one more rule ends the row
+_FRAME = 3  # a line and two blanks for every column; one more line ends the row
 
 
 def to_rich(table: Table, width: int = 80) -> list[RichTable]:
-    """The table in as many parts as the width makes it.
+    """The table in as many parts as the width requires.
 
     >>> from oneclock.stats.tables import Column
     >>> table = Table("t", "Losses", (Column("Beta"), Column("Loss")), ((0.9, 1.5),))
@@ -31,7 +34,7 @@ def to_rich(table: Table, width: int = 80) -> list[RichTable]:
             Text(printable(text), "bold green" if (row, column) in table.best else "")
             for column, text in enumerate(texts)
         ]
-        for row, texts in enumerate(cells(table))
+        for row, texts in enumerate(shown_cells(table))
     ]
     drawn = parts(table.title, headings(table), rows, width, numeric_columns(table), table.rules_after)
     if table.notes:
@@ -47,7 +50,7 @@ def parts(
     right: Sequence[bool] = (),
     rules_after: Sequence[int] | frozenset[int] = (),
 ) -> list[RichTable]:
-    """Rows of any text under their heads, in tables that each fit the width; only a first column may be folded."""
+    """Rows of text under their heads, in tables that fit the width; only the first column may be folded."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -66,7 +69,7 @@ def parts(
 
 
 def _widths(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) -> list[int]:
-    """Each column's width: as its cells need, with its head on one line only where all then fit."""
+    """Each column's width: that of its cells; heads are on one line only if all columns then fit."""
     held = [
         max((cell.cell_len for row in rows for cell in row[column].split()), default=0) for column in range(len(heads))
     ]
@@ -80,7 +83,7 @@ def _widths(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) ->
 
 
 def _side_by_side(wide: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Which columns stand beside each other: the first in every part, the others once.
+    """Which columns form a part: the first one is in every part, the others are in one.
 
     >>> list(_side_by_side([10, 8, 8, 8], 40)), list(_side_by_side([10], 40))
     ([[0, 1, 2], [0, 3]], [[0]])

@@ -1,12 +1,13 @@
-"""The answer in words, first lines first: the best beta that was measured, what it is worth, and what to type next."""
+"""The answer in words: the best measured beta, how sure it is, and what to type next."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from oneclock.recommend import short_beta
 from oneclock.rule import CALIBRATED, REFRESHES
-from oneclock.runs.best import listed, next_step, short_beta
+from oneclock.runs.best import beta_list, next_step
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import ExperimentResult, RuleCost
@@ -40,11 +41,11 @@ def answer(result: ExperimentResult) -> list[str]:
 def best(result: ExperimentResult) -> str:
     """The best beta with its learning rate where several were swept, its 95 % CI and its loss."""
     summary = result.best.summary
-    said = summary[0].upper() + summary[1:]
+    sentence = summary[0].upper() + summary[1:]
     if result.best.beta is None:
-        return f"{said}."
+        return f"{sentence}."
     point = next(point for point in result.points if point.beta == result.best.beta)
-    return f"{said}. Loss {point.loss:.4g}, {count_of(point.seeds, 'seed')}."
+    return f"{sentence}. Loss {point.loss:.4g}, {count_of(point.seeds, 'seed')}."
 
 
 def _fitted(result: ExperimentResult) -> Iterator[str]:
@@ -89,7 +90,7 @@ def _costs(result: ExperimentResult) -> Iterator[str]:
 
 
 def _cost(rule: RuleCost, alone: bool) -> str:
-    """What a rule would have cost; nothing is said of a beta far from all that were swept, nor of one swept alone."""
+    """What a rule would have cost; empty for a beta far from all swept ones, and for a single swept beta."""
     if rule.beta is None:
         return "no beta"
     beta = f"beta {short_beta(rule.beta)}"
@@ -103,7 +104,7 @@ def _cost(rule: RuleCost, alone: bool) -> str:
         return f"{beta}, the best"
     if percent(rule.excess) == percent(0):
         return f"{beta}, as good as the best"
-    near = f", interpolated between {listed(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
+    near = f", interpolated between {beta_list(rule.neighbours)}" if len(rule.neighbours) > 1 else ""
     return f"{beta}{near}, {above(rule.excess, rule.interval)}"
 
 
@@ -117,7 +118,7 @@ def over_all(analysis: Analysis) -> Iterator[str]:
 
 
 def why(result: ExperimentResult, refreshes: float) -> str:
-    """The horizon behind the choice and how far it may be off."""
+    """The horizon behind the choice, and how much it may be wrong without changing the choice."""
     horizon = result.horizons
     reason = f"Training stayed useful for {horizon.used:,g} steps ({_SOURCES[horizon.source]}){_conventions(horizon)}"
     if result.selected_beta is None:
@@ -128,7 +129,7 @@ def why(result: ExperimentResult, refreshes: float) -> str:
 
 
 def how_sure(analysis: Analysis) -> Iterator[str]:
-    """Everything the analysis says about trust, and whether the horizons lie where the rule was calibrated."""
+    """How far the analysis can be trusted, and whether the horizons lie where the rule was calibrated."""
     yield from comparison_words(analysis.comparisons)
     yield from (f"By the paper's protocol: {sentence}" for sentence in analysis.summary.verdict)
     low, high = CALIBRATED
@@ -141,7 +142,7 @@ def how_sure(analysis: Analysis) -> Iterator[str]:
 
 
 def _conventions(horizon: Horizons) -> str:
-    """Both conventions of T_ES where the curves give them."""
+    """T_ES by both conventions, if there are curves."""
     if horizon.stop is None or horizon.best is None or horizon.raw_stop is None or horizon.raw_best is None:
         return ""
     return (

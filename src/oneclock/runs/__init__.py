@@ -1,4 +1,4 @@
-"""What a study is: the record of a run, its identity, the folder, the long table, L(beta), and which beta is best.
+"""Studies on disk: the key and record of a run, its folder, the long table, L(beta), and which beta is best.
 
-Whatever trains writes it, whatever analyses reads it, and what is decided here is decided nowhere else. No torch.
+Training code writes these records, and analysis code reads them. Each of these things is defined only here. No torch.
 """

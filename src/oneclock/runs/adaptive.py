@@ -1,12 +1,12 @@
 """The adaptive protocol: few runs to the best beta, or to the best pair of beta and learning rate.
 
-With two axes the first seed climbs. Around the best pair so far its four neighbours run; the climb moves to a better
-one and goes on. Once none is better the four diagonal ones run too: the best beta moves with the learning rate, so a
-valley may lie across both axes. The best pair is bracketed when all eight around it are worse, or the grid ends there.
-Then the best few pairs get the other seeds, until one more would not change the choice. Two kinds of pairs join them:
-the best pair of the recommended beta, because people ask what that beta costs, and every pair whose first seed is below
-the best mean, because it has had one seed only and might be better. If the choice moves to a pair whose eight
-neighbours have not all run, the missing ones run too.
+With two axes the first seed climbs. The four neighbours of the best pair so far run; the climb moves to a better one
+and continues. If none is better, the four diagonal neighbours run too: the best beta moves with the learning rate, so a
+valley may lie diagonally. The best pair is bracketed when all eight around it are worse, or the grid ends there. Then
+the best few pairs get the other seeds, until one more would not change the choice. Two kinds of pairs join them: the
+best pair of the recommended beta, because people ask what that beta costs, and every pair whose first seed is below the
+best mean, because it has had one seed only and might be better. If the choice moves to a pair whose eight neighbours
+have not all run, the missing ones run too.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Pair = tuple[float, float]
 """(beta, learning rate)."""
 
 FEW = 4
-"""Pairs that get more seeds: the best ones of the first."""
+"""How many pairs get more seeds: the best ones of the first seed."""
 
 BEGIN = "sqrt:7"
-"""Where the climb of a new study begins: at what is recommended, as one types it."""
+"""The rule at whose beta a new study begins to climb, in its text form."""
 
 BEGAN = "piecewise:6000,0"
-"""What was recommended when studies did not say where theirs began."""
+"""The rule for older studies, which did not record where they began."""
 
 BASELINE_LRS = 2
-"""Rates of an untied pair that get every seed, at most."""
+"""At most this many learning rates of an untied pair get every seed."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Adaptive(Protocol):
     Args:
         max_runs: How many tied runs it may spend; by default 10, with learning rates 36.
         learning_rates: Learning rates, or factors on an experiment's own: it then looks for the best pair.
-        begin: The rule that says where to start, as one types it. A study keeps its own rule.
-        extra_betas: Betas by which the study was extended: each runs with the first seed, wherever the climb goes.
+        begin: The rule that gives the first beta, in its text form. A study keeps its own rule.
+        extra_betas: Betas that were added to the study: each runs with the first seed, independent of the climb.
     """
 
     max_runs: int | None = None
@@ -60,7 +60,7 @@ class Adaptive(Protocol):
 
     @property
     def limit(self) -> int:
-        """How many tied runs it may spend."""
+        """How many tied runs it may use."""
         return (self.max_runs or (36 if self.learning_rates else 10)) + len(self.extra_betas)
 
     def start(self, budget: int) -> float:
@@ -88,7 +88,9 @@ class Adaptive(Protocol):
         first = {beta: losses[base.at(beta, seed)] for beta in betas if base.at(beta, seed) in losses}
         start = self.start(base.budget)
         around: Sequence[float] = sorted(_near(betas, start), key=lambda beta: (beta != start, beta))
-        if all(beta in first for beta in around):  # only then is there a slope to follow, however the runs came in
+        if all(
+            beta in first for beta in around
+        ):  # the slope is known only then, whatever the order in which runs ended
             if not any(map(math.isfinite, first.values())):
                 return [], f"none of {len(first)} betas around the rule's choice ended with a finite loss"
             around = _near(betas, ranked(first)[0])
@@ -110,7 +112,8 @@ class Adaptive(Protocol):
     def _step_pairs(self, losses: Losses, base: RunKey) -> tuple[list[RunKey], str]:
         """The runs that bracket the best pair with the first seed; then seeds for the best few, and what these ask for.
 
-        What lies around the best is looked at all or not at all, so that the order in which runs end changes nothing.
+        The neighbours of the best pair are used all together or not at all, so that the order in which runs end changes
+        nothing.
         """
         seed, start = self.seeds[0], (self.start(base.budget), own_lr(self.learning_rates))
         first = _pairs(losses, seed)
@@ -132,7 +135,7 @@ class Adaptive(Protocol):
     def _turn(self, losses: Losses, first: Mapping[Pair, float], few: list[Pair], base: RunKey) -> _Turn:
         """The next seed for a `few` of the pairs in `first`, until one more would not change the choice.
 
-        A pair whose first seed lies below the best mean joins them: what has one seed only might be the better one.
+        A pair whose first seed lies below the best mean joins them, because with more seeds it might be the best.
         """
         for count, after in enumerate((*self.seeds[1:], None), start=1):
             spent = {(beta, lr): [losses[base.at(beta, s, lr)] for s in self.seeds[:count]] for beta, lr in few}
@@ -155,7 +158,7 @@ class Adaptive(Protocol):
         return f"{state}, and {enough}; {runs} runs where the whole grid has {whole}{beyond}"
 
     def _beyond(self, pair: tuple[float, float]) -> str:
-        """Words where the best pair of the climb has the smallest or the largest learning rate."""
+        """A note if the best pair of the climb has the smallest or the largest learning rate."""
         if pair[1] not in (min(self.learning_rates), max(self.learning_rates)):
             return ""
         which = "largest" if pair[1] == max(self.learning_rates) else "smallest"
@@ -197,13 +200,13 @@ class Adaptive(Protocol):
 
 
 def recorded_protocol(values: Mapping[str, Any]) -> Protocol:
-    """The protocol in a `study.json`; an adaptive one that does not say where it began is of an older version."""
+    """The protocol in a `study.json`; older versions did not record where the adaptive one began."""
     began = {"begin": BEGAN} if values.get("kind") == "adaptive" else {}
     return protocol_from(**began | dict(values))
 
 
 class _Turn(NamedTuple):
-    """Runs that some pairs need now, the best of them so far, how many they are, and whether every seed is spent."""
+    """The runs that some pairs need now, the best pair so far, the number of pairs, and whether every seed was used."""
 
     keys: list[RunKey]
     best: Pair
@@ -235,7 +238,9 @@ def _pairs(losses: Losses, seed: int) -> dict[Pair, float]:
 
 
 class Climb(NamedTuple):
-    """The pairs to run next with the first seed, none once the best is bracketed; the path so far; all it asked for."""
+    """The pairs to run next with the first seed (none once the best is bracketed), the path so far, and all requested
+    pairs.
+    """
 
     wanted: list[Pair]
     path: list[Pair]
@@ -245,7 +250,7 @@ class Climb(NamedTuple):
 def climb(betas: Sequence[float], lrs: Sequence[float], start: Pair, losses: Mapping[Pair, float]) -> Climb:
     """How far the climb has come, by the losses of the first seed.
 
-    The path moves only when all that it asked for has run, so that it is the same in whatever order runs end.
+    The path moves only when all requested pairs have run, so it does not depend on the order in which runs end.
 
     >>> bowl = lambda pair: (pair[0] - 0.9) ** 2 + (pair[1] - 2) ** 2
     >>> losses, wanted = {}, [(0.5, 1)]
@@ -281,7 +286,7 @@ def bracketing(lrs: Sequence[float], start: float, losses: Mapping[float, float]
 
 
 def own_lr(lrs: Sequence[float]) -> float:
-    """The learning rate a user has: a factor of 1 where it is among them, else the middle one.
+    """The user's own learning rate: a factor of 1 if it is among them, else the middle one.
 
     >>> own_lr([0.25, 0.5, 1.0, 2.0]), own_lr([1e-4, 3e-4, 1e-3])
     (1.0, 0.0003)
@@ -304,7 +309,7 @@ def block(betas: Sequence[float], lrs: Sequence[float], pair: Pair) -> list[Pair
 
 
 def _near(values: Sequence[float], value: float) -> Sequence[float]:
-    """The value and the next one on either side, where there is one."""
+    """The value and its neighbours on either side."""
     ordered = sorted(values)
     index = ordered.index(value)
     return ordered[max(index - 1, 0) : index + 2]

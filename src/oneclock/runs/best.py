@@ -4,7 +4,7 @@ The losses are paired by seed (`oneclock.runs.paired`). Each beta counts at its 
 within one standard error of the lowest loss, the best is where a parabola in log10(1 - beta) through the neighbourhood
 is lowest: in `benchmarks/adaptive_vs_paper.py` this loses less than the plain minimum where seeds are noisy, and no
 more where they are not. A diverged run makes its beta worse than any finite loss. A run without a result (it failed, or
-still runs) tells nothing about its beta, and the verdict then claims less. The paper's oracle, the smallest mean of
+still runs) says nothing about its beta; the verdict is then more cautious. The paper's oracle, the smallest mean of
 all, is in `oneclock.runs.sweeps`.
 """
 
@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oneclock.recommend import short_beta
 from oneclock.runs.key import Beta
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import LEVEL, CellRun, Difference, Interval, PairedSweep
-from oneclock.runs.planned import in_words
+from oneclock.runs.planned import missing_in_words
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep
 
@@ -45,11 +46,11 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Best:
-    """The best tied beta of a sweep; `beta` is None where the runs allow no answer. `note` says why, or what to know.
+    """The best tied beta of a sweep; `beta` is None if the runs allow no answer. `note` says why, or what to know.
 
     `interval` is the 95 % CI of the best beta. It spans `tied_with` (the betas that are statistically tied with it) and
     `not_measured` (betas in it or next to it without a result, or without one at a learning rate near their best one).
-    It is None where the spread between seeds is unknown. `lr` is the learning rate that the best beta was best at; None
+    It is None if the spread between seeds is unknown. `lr` is the learning rate that the best beta was best at; None
     where one was used. `at_edge` names what was swept too little, `beta` or `lr`: the best lies at the edge of the
     sweep, and may lie beyond it. `seeds_repeat` says that every seed gave the same losses. `lost_runs` counts the runs
     at the best beta that have no result.
@@ -91,7 +92,7 @@ def best_beta(runs: Iterable[tuple[float, int, float]]) -> Best:
 
 
 def best_lrs(runs: Iterable[RunRecord]) -> dict[Beta, float | None]:
-    """The learning rate at which each beta has its lowest loss, paired by seed: what it is compared at.
+    """The learning rate at which each beta has its lowest loss, paired by seed; betas are compared at it.
 
     >>> from oneclock.runs.key import RunKey
     >>> def run(beta, lr, loss): return RunRecord(RunKey("a", beta, 1, 9, lr), "finished", 9, loss)
@@ -100,13 +101,13 @@ def best_lrs(runs: Iterable[RunRecord]) -> dict[Beta, float | None]:
     """
     records = list(runs)
     only = {run.beta: run.lr for run in records}
-    if all(run.lr == only[run.beta] for run in records):  # one each: nothing to compare
+    if all(run.lr == only[run.beta] for run in records):  # one learning rate per beta
         return only
     return only | PairedSweep(map(cell_run, records)).best_lrs()
 
 
 def at_best_lrs(sweep: Sweep) -> Sweep:
-    """The sweep with each beta, and each baseline, at its own best learning rate; itself where it has one."""
+    """The sweep with each beta, and each baseline, at its own best learning rate; itself if it has one."""
     runs = [*sweep.tied, *sweep.untied]
     if len({run.lr for run in runs}) < 2:
         return sweep
@@ -117,7 +118,7 @@ def at_best_lrs(sweep: Sweep) -> Sweep:
 
 
 def cell_run(run: RunRecord) -> CellRun:
-    """A run as what is fitted: (beta or pair, learning rate, seed, loss). The loss is NaN where it has no result."""
+    """A run in the form for the fit: (beta or pair, learning rate, seed, loss). The loss is NaN if it has no result."""
     return run.beta, run.lr, run.seed, run.loss
 
 
@@ -140,11 +141,15 @@ def best_of(runs: Iterable[RunRecord]) -> Best:
 
 
 def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
-    """The verdict with a word on runs that have no result: with them another beta may be the best one."""
+    """The verdict with a note on runs without a result: with them another beta might be the best."""
     without = [run for run in runs if math.isnan(run.loss)]
     missing = [run.key for run in without if run.status in ("waiting", "damaged")]
     own = [run for run in without if run.beta == best.beta and best.lr in (None, run.lr)]
-    notes = best.note, _lost(best, sum(run.key not in missing for run in own)), in_words(missing) if missing else ""
+    notes = (
+        best.note,
+        _lost(best, sum(run.key not in missing for run in own)),
+        missing_in_words(missing) if missing else "",
+    )
     return replace(best, note="; ".join(filter(None, notes)), lost_runs=len(own))
 
 
@@ -156,7 +161,7 @@ def _lost(best: Best, runs: int) -> str:
 
 
 def judge(sweep: PairedSweep) -> Best:
-    """`best_of` for a sweep that was fitted already."""
+    """`best_of` for a fitted sweep."""
     lrs = sweep.best_lrs()
     tied = [(beta, best) for beta, best in lrs.items() if not isinstance(beta, tuple)]
     finite = [cell for cell in tied if cell in sweep.cells]
@@ -258,7 +263,7 @@ def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[fl
 def _edges(
     best: Cell, swept: Sequence[float], unknown: Sequence[float], lrs: Sequence[float]
 ) -> tuple[float | None, dict[str, str]]:
-    """The learning rate of the best beta where several were swept, and words for each axis that it lies at the edge of.
+    """The learning rate of the best beta if several were swept, and a note for each axis at whose edge it lies.
 
     Below a beta of 0 there is nothing to sweep.
     """
@@ -280,11 +285,11 @@ def _edges(
 def _missing(betas: Sequence[float]) -> str:
     if not betas:
         return ""
-    return f"no result yet at {listed(betas)}, where the best may lie"
+    return f"no result yet at {beta_list(betas)}, where the best may lie"
 
 
 def _seeds(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
-    """What the spread between seeds allows to say."""
+    """What the spread between seeds shows."""
     if sweep.seeds_repeat:
         return "all seeds gave the same losses, so there is no interval: does the training use its seed?"
     if sweep.repeated:
@@ -302,7 +307,7 @@ def _ties(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
         return f"statistically different from every other beta{' with a result' if missing else ''}"
     if len(tied_with) > 4:
         return f"{len(tied_with)} other betas are statistically tied with it"
-    return f"{listed(tied_with)} {'is' if len(tied_with) == 1 else 'are'} statistically tied with it"
+    return f"{beta_list(tied_with)} {'is' if len(tied_with) == 1 else 'are'} statistically tied with it"
 
 
 def _baselines(sweep: PairedSweep, lrs: dict[Beta, float | None], best: Cell) -> tuple[Baseline, ...]:
@@ -313,7 +318,7 @@ def _baselines(sweep: PairedSweep, lrs: dict[Beta, float | None], best: Cell) ->
 
 
 def next_step(best: Best) -> str:
-    """What to do with a verdict: the line to paste, or what to run first.
+    """The next step after a verdict: the line to paste, or what to run first.
 
     >>> next_step(Best(0.9, Interval(0.9, 0.9), (), ""))
     'BalancedAdamW(model.parameters(), lr=..., beta=0.9)'
@@ -329,7 +334,7 @@ def next_step(best: Best) -> str:
         return f"{line} is significantly better than the best tied beta of this sweep."
     if best.not_measured or best.lost_runs:
         lacking = sorted({*best.not_measured, *([best.beta] if best.lost_runs else [])})
-        return f"get results at beta {listed(lacking)} (oneclock retry, or wait), before you rely on it."
+        return f"get results at beta {beta_list(lacking)} (oneclock retry, or wait), before you rely on it."
     if best.at_edge:
         edges = " ".join("--betas .." if axis == "beta" else "--learning-rates .." for axis in best.at_edge)
         return f"sweep beyond the edge with --extend {edges}, before you rely on it."
@@ -337,7 +342,7 @@ def next_step(best: Best) -> str:
 
 
 def _line(best: Best) -> str:
-    """The line to paste, with a word on a baseline that has the lower loss."""
+    """The line to paste, with a note on a baseline with a lower loss."""
     lower = [one for one in best.baselines if one.difference.value < 0]
     lr = "..." if best.lr is None else f"{best.lr:g}"
     line = f"BalancedAdamW(model.parameters(), lr={lr}, beta={best.beta:g})"
@@ -352,7 +357,7 @@ def _line(best: Best) -> str:
     return f"{line}. {name} has a lower loss, but is statistically tied."
 
 
-def listed(betas: Sequence[float]) -> str:
+def beta_list(betas: Sequence[float]) -> str:
     """`0.44, 0.68 and 0.82`."""
     shown = [short_beta(beta) for beta in betas]
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
@@ -361,13 +366,3 @@ def listed(betas: Sequence[float]) -> str:
 def ci_words(interval: Interval) -> str:
     """`95 % CI 0.44 to 0.82`, of betas."""
     return f"{100 * interval.level:g} % CI {short_beta(interval.lower)} to {short_beta(interval.upper)}"
-
-
-def short_beta(beta: float) -> str:
-    """A beta for people: two digits of 1 - beta, and no fewer than two of beta.
-
-    >>> [short_beta(beta) for beta in (0.68377, 0.9, 0.94377, 0.99822, 0.0)]
-    ['0.68', '0.9', '0.944', '0.9982', '0']
-    """
-    digits = max(2, 1 + math.ceil(-math.log10(1 - beta) - 1e-9)) if beta < 1 else 2
-    return f"{beta:.{digits}f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""The columns of a table of runs, checked: every refusal names its row. Rows count from 1 below the header."""
+"""The checked columns of a table of runs. Every error names its row. Rows count from 1 below the header."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Rows:
         return rows
 
     def key(self, *more: np.ndarray) -> np.ndarray:
-        """One row of numbers per row that tells its run (and what is in `more`) from every other."""
+        """One row of numbers per row, which identifies its run (and the columns in `more`)."""
         lr = np.nan_to_num(self.lr, nan=-1.0)
         return np.stack([self.experiment.astype(float), self.beta, self.beta2, lr, self.seed, *more], axis=1)
 
@@ -146,7 +146,7 @@ class Rows:
         return Curve(self.known_steps[key], losses.tolist())
 
     def sweep(self, code: int, runs: list[RunRecord]) -> Sweep:
-        """One experiment from its runs; what must be one value for all its rows is checked here."""
+        """One experiment from its runs. Columns that must have one value for the whole experiment are checked here."""
         rows = np.flatnonzero(self.experiment == code)
         name = self.names[code]
         return Sweep(
@@ -172,7 +172,7 @@ class Rows:
 
 
 def _has_curves(columns: Mapping[str, Sequence[Any]]) -> bool:
-    """True for a table of evaluations, False for one of minima; anything between is refused."""
+    """True for a table of evaluations, False for one of minima; ValueError for a mixture."""
     for name in ("experiment", "beta"):
         if name not in columns:
             raise ValueError(f"the table has no column {name!r}; it has {', '.join(map(str, columns)) or 'none'}")
@@ -208,7 +208,7 @@ def _splits(values: Sequence[Any] | None, count: int) -> np.ndarray:
 
 
 def _diverged(values: Sequence[Any] | None, count: int) -> np.ndarray:
-    """Which rows belong to a run that diverged, as the table itself says."""
+    """Which rows belong to a diverged run, by the table's own status column."""
     if values is None:
         return np.zeros(count, bool)
     for row, value in enumerate(values):
@@ -230,7 +230,7 @@ def _text(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    """A cell as it stands, for a message of one line; a long one is cut."""
+    """A cell for a message of one line; a long one is cut."""
     shown = repr(value)
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}.."
 
@@ -257,8 +257,8 @@ def one_row_per_seed(columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any
 
         split  model  dataset  beta  seed_best_val_losses     one row per beta, `;` between the seeds, counted from 1
 
-    `model` and `dataset` make the name where there is no `experiment`. Other columns (a mean, a spread) are not read.
-    Every ValueError names the row as the file has it.
+    If there is no `experiment`, `model` and `dataset` make the name. Other columns (a mean, a spread) are not read.
+    Every ValueError names the file's row.
 
     >>> long = one_row_per_seed({"model": ["ViT"], "dataset": ["digits"], "beta": [0.9], LOSSES: ["1.5;1.25"]})
     >>> long["experiment"], long["seed"], long["min_val_loss"]

@@ -1,15 +1,16 @@
-"""Plain JSON files that prove themselves whole: written aside and moved, and sealed with a checksum of what they say.
+"""JSON files with a checksum, their seal. They are written to a temporary file, then moved.
 
-A file ends with `seal`, the hash of all its text before that. So a file that was cut, emptied or changed is noticed.
-Files of schema 2 have the hash of all other fields, which takes longer to compare; those of schema 1 have none and are
-read as they are.
+A file ends with `seal`, the hash of all its text before that. So a cut, emptied or changed file is noticed. Files of
+schema 2 have the hash of all other fields, which is slower to check; files of schema 1 have no seal and are not
+checked.
 
-Here is also where the files of runs lie: a folder per run, or a line per run of one packed file.
+This module also finds the files of runs: in a folder per run, or in a line per run of one packed file.
 
     STUDY/runs/EXPERIMENT/RUN/     run.json, curve.jsonl, result.json; see `oneclock.runs.folder`
     STUDY/runs.jsonl               the same files of runs that have ended; see `oneclock.runs.pack`
 
-Readers ask for a file by its name, and need not know where it lies. A packed study is unpacked before it is written to.
+Readers ask for a file by its name, and need not know where it is. A packed study is unpacked before a sweep writes to
+it.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ SCHEMA = 3
 
 
 class Damaged(ValueError):
-    """A file that oneclock wrote and that no longer says what was written."""
+    """The content of a file is not what oneclock wrote."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A sealed JSON object; anything else is a ValueError in one line, `Damaged` where its seal does not fit.
+    """A sealed JSON object; anything else is a one-line ValueError, `Damaged` if its seal does not match.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
@@ -63,7 +64,7 @@ def unsealed(data: bytes, source: object) -> dict[str, Any]:
         raise ValueError(f"{source} has schema {schema}, newer than this oneclock knows ({SCHEMA}); upgrade oneclock")
     seal = value.pop("seal", None)
     if schema > 1 and not (_ends_with(data, seal) if schema > 2 else seal == hash_of(value)):
-        raise Damaged(f"{source} is damaged: it does not say what was written (its seal does not fit)")
+        raise Damaged(f"{source} is damaged: its content has changed since it was written (its seal does not match)")
     return value
 
 
@@ -75,7 +76,7 @@ def sealed(value: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def _ends_with(data: bytes, seal: object) -> bool:
-    """Whether this is the seal of all that stands before it, and nothing but the object's end behind it."""
+    """Whether this is the seal of all text before it, with only the object's end after it."""
     before, mark, end = data.rpartition(f'"{seal}"'.encode())
     return bool(mark) and _seal(before) == seal and end.split() == [b"}"]
 
@@ -85,14 +86,14 @@ def _seal(before: bytes) -> str:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write the object, sealed, under this schema: a reader sees the whole file or none."""
+    """Write the object with its seal under this schema: a reader sees the complete file or none."""
     write_aside(path, sealed(value, indent=1) + "\n")
 
 
 def write_aside(path: Path, text: str) -> None:
-    """Write beside the file, then move: whatever dies, the old file or the new one is there, whole.
+    """Write to a temporary file, then move it: after any crash the old or the new file is there, complete.
 
-    `Held` where this process held the folder and another has taken it over meanwhile: the file is the other's then.
+    `Held` if another process has taken the folder over meanwhile: the file is then the other's.
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")  # pids repeat from host to host
     try:
@@ -107,7 +108,7 @@ def write_aside(path: Path, text: str) -> None:
 
 
 def sweep_asides(folder: Path) -> None:
-    """Remove what killed writers left beside the files of a folder that this process alone works on."""
+    """Remove temporary files of killed writers, in a folder on which only this process works."""
     for left in folder.glob(".*.json*.[0-9]*"):
         left.unlink(missing_ok=True)
 
@@ -126,14 +127,14 @@ def is_record_file(name: str) -> bool:
 
 
 class Files(Protocol):
-    """The files of one run, by name: their bytes and their lengths; None where there is no such file."""
+    """The files of one run, by name: their bytes and their lengths; None if there is no such file."""
 
     def read(self, name: str, most: int = LARGEST_WHOLE) -> bytes | None: ...
 
     def length(self, name: str) -> int | None: ...
 
 
-class Folder:
+class FolderFiles:
     """The files of a run in a folder of its own."""
 
     def __init__(self, path: str | Path) -> None:
@@ -152,10 +153,10 @@ class Folder:
             return None
 
 
-class Line:
-    """The files of a run in its line of a packed study; bytes that are no text stand in it as lone surrogates.
+class PackedFiles:
+    """The files of a run in its line of a packed study; bytes that are not text are stored as lone surrogates.
 
-    >>> Line({"run.json": "{}"}).read("run.json"), Line({}).length("curve.jsonl")
+    >>> PackedFiles({"run.json": "{}"}).read("run.json"), PackedFiles({}).length("curve.jsonl")
     (b'{}', None)
     """
 
@@ -173,21 +174,21 @@ def files_of_runs(study: Path) -> Iterator[tuple[str, Files]]:
     """Every run that was started, as EXPERIMENT/RUN with its files, in a fixed order."""
     if is_packed(study):
         try:
-            yield from lines(study)
+            yield from packed_runs(study)
         except FileNotFoundError:
-            raise ValueError(f"{study} was unpacked while it was read; do it again") from None
+            raise ValueError(f"{study} was unpacked while it was read; run the command again") from None
     else:
-        yield from ((folder, Folder(f"{study}/runs/{folder}")) for folder in folders(study))
+        yield from ((folder, FolderFiles(f"{study}/runs/{folder}")) for folder in folders(study))
         if os.path.exists(f"{study}/{PACKED}") and not os.path.exists(f"{study}/runs"):
-            raise ValueError(f"{study} was packed while it was read; do it again")
+            raise ValueError(f"{study} was packed while it was read; run the command again")
 
 
 def is_packed(study: Path) -> bool:
-    """Whether the runs are in one file; ValueError where they are in folders too, and nobody is moving them."""
+    """Whether the runs are in one file; ValueError if they are in folders too, and nobody is moving them."""
     packed = os.path.exists(f"{study}/{PACKED}")
     if packed and os.path.exists(f"{study}/runs") and holder(Path(study)) is None:
         raise ValueError(
-            f"{study} has both runs/ and {PACKED}, for packing or unpacking was cut short; `oneclock unpack` ends it"
+            f"{study} has both runs/ and {PACKED}, an interrupted pack or unpack; `oneclock unpack` completes it"
         )
     return packed
 
@@ -198,8 +199,8 @@ def folders(study: Path) -> list[str]:
     return [f"{experiment}/{run}" for experiment in _entries(runs) for run in _entries(f"{runs}/{experiment}")]
 
 
-def lines(study: Path) -> Iterator[tuple[str, Line]]:
-    """The runs of a packed study; `Damaged` where a line is not what was written, or lines are too few or too many."""
+def packed_runs(study: Path) -> Iterator[tuple[str, PackedFiles]]:
+    """The runs of a packed study; `Damaged` if a line has changed, is missing or is too many."""
     path = Path(study) / PACKED
     with open(plain_file(path), "rb") as file:
         expected = unsealed(file.readline(LARGEST_WHOLE), f"{path}, line 1").get("runs")
@@ -209,11 +210,13 @@ def lines(study: Path) -> Iterator[tuple[str, Line]]:
             value = unsealed(line, f"{path}, line {number + 1}")
             run, files = value.get("run"), value.get("files")
             if not isinstance(run, str) or not isinstance(files, dict) or not last < run:
-                raise Damaged(f"{path}, line {number + 1} is damaged: it is no run, or not where it was written")
+                raise Damaged(f"{path}, line {number + 1} is damaged: it is not a run, or has moved")
             if not re.fullmatch(r"[^/\\.][^/\\]*/[^/\\.][^/\\]*", run) or not all(map(is_record_file, files)):
-                raise ValueError(f"{path}, line {number + 1} holds files that no run of oneclock has; it is not read")
+                raise ValueError(
+                    f"{path}, line {number + 1} holds files that do not belong to a run of oneclock; it is not read"
+                )
             last = run
-            yield run, Line(files)
+            yield run, PackedFiles(files)
     if number != expected:
         raise Damaged(f"{path} is damaged: it has {number} runs, and was written with {expected}")
 

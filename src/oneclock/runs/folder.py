@@ -1,4 +1,4 @@
-"""The folder of a run: what trains writes it, what analyses reads it. Standard library only.
+"""The folder of a run, which training code writes and analysis code reads. Standard library only.
 
     STUDY/runs/EXPERIMENT/beta-0.94377-seed-1/
       run.json      the key, its spec and hash, the environment; written first
@@ -6,11 +6,11 @@
       result.json   status, best loss and step, steps, seconds, reason, the curve's length and checksum; written once
       checkpoint/   only while unfinished; belongs to whatever trains
 
-A run is finished when `result.json` is there, and only then. Every file is plain JSON, in UTF-8, and is compared with
-what proves it whole whenever it is read (`oneclock.runs.files`). Nothing here is ever unpickled.
+A run is finished if and only if `result.json` exists. Every file is plain JSON, in UTF-8, and is checked against its
+seal at each read (`oneclock.runs.files`). Nothing is ever unpickled.
 
-In the curve, a step is a whole number of optimizer steps; of one logged twice the later line counts. What follows the
-last newline is a line that a crash tore, and is dropped. Any other line that is not an evaluation is damage.
+In the curve, a step is a whole number of optimizer steps; if a step was logged twice, the later line counts. Text after
+the last newline is an incomplete line of a crash, and is dropped. Any other line that is not an evaluation is damage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,16 @@ from typing import Any
 
 from oneclock.guards import LARGEST_CURVE
 from oneclock.horizon import Curve
-from oneclock.runs.files import Damaged, Files, Folder, files_of_runs, sweep_asides, unsealed, write_aside, write_json
+from oneclock.runs.files import (
+    Damaged,
+    Files,
+    FolderFiles,
+    files_of_runs,
+    sweep_asides,
+    unsealed,
+    write_aside,
+    write_json,
+)
 from oneclock.runs.key import RunKey, differences
 from oneclock.runs.lock import check_held
 from oneclock.runs.record import ENDS, End, RunRecord
@@ -37,7 +46,7 @@ from oneclock.runs.record import ENDS, End, RunRecord
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation; a loss is None where it was not measured and NaN where it was not finite."""
+    """One evaluation; a loss is None if it was not measured and NaN if it was not finite."""
 
     step: int
     val_loss: float | None = None
@@ -59,7 +68,7 @@ class Evaluations:
 
     @classmethod
     def read(cls, data: bytes, path: str | Path) -> Evaluations:
-        """From the bytes of a curve; `Damaged` where a line of it is none, with the `path` of the run."""
+        """From the bytes of a curve; `Damaged`, with the `path` of the run, if a line is not an evaluation."""
         lines = data.split(b"\n")[:-1]
         return _at_once(lines) or _one_by_one(lines, path)
 
@@ -69,7 +78,7 @@ class Evaluations:
         return list(map(Point, self.steps, self.val_losses, self.train_losses))
 
     def curve(self, losses: Sequence[float | None]) -> Curve | None:
-        """The curve of `val_losses` or `train_losses` where they were measured; None where none is finite."""
+        """The curve of `val_losses` or `train_losses` where they were measured; None if none is finite."""
         measured = [(step, loss) for step, loss in zip(self.steps, losses, strict=True) if loss is not None]
         if not any(math.isfinite(loss) for _, loss in measured):
             return None
@@ -77,7 +86,7 @@ class Evaluations:
 
     @property
     def best(self) -> tuple[float | None, int | None]:
-        """The smallest finite validation loss and its first step; None where there is none."""
+        """The smallest finite validation loss and its first step; None if there is none."""
         pairs = zip(self.val_losses, self.steps, strict=True)
         return min((pair for pair in pairs if pair[0] is not None and math.isfinite(pair[0])), default=(None, None))
 
@@ -94,7 +103,7 @@ def whole_step(step: Any) -> int:
 
 
 def _at_once(lines: list[bytes]) -> Evaluations | None:
-    """Lines as a run writes them, by one call of the decoder; None where there is anything else among them."""
+    """Decode all lines in one call; None if any line has another form."""
     try:
         rows = json.loads((b"[" + b",".join(lines) + b"]").decode())
         steps = list(map(itemgetter("step"), rows))
@@ -135,7 +144,7 @@ def _loss(row: Mapping[str, Any], name: str) -> float | None:
 
 
 _RESULT = ("status", "best_loss", "best_step", "steps", "seconds", "reason")
-"""What result.json says of a run, besides the proof of its curve."""
+"""The fields of result.json, besides the checksum of the curve."""
 
 
 class RunFolder:
@@ -153,12 +162,12 @@ class RunFolder:
         self, path: str | Path, key: RunKey, environment: Mapping[str, Any], files: Files | None = None
     ) -> None:
         self._location, self.key, self.environment = path, key, environment
-        self._files = files or Folder(path)
+        self._files = files or FolderFiles(path)
         self._process = os.getpid()
 
     @cached_property
     def path(self) -> Path:
-        """Its folder, as a `Path` made on demand: that takes time when there are ten thousand runs."""
+        """Its folder, as a `Path` made on demand, since paths of ten thousand runs take time."""
         return Path(self._location)
 
     @classmethod
@@ -184,8 +193,8 @@ class RunFolder:
 
     @classmethod
     def read(cls, path: str | Path, files: Files | None = None) -> RunFolder:
-        """Open the folder (or `files` instead of it) to read. ValueError where it is damaged or not of oneclock."""
-        files = files or Folder(path)
+        """Open the folder (or `files` instead of it) to read. ValueError if it is damaged or not of oneclock."""
+        files = files or FolderFiles(path)
         data = files.read("run.json")
         if data is None:
             raise ValueError(f"{path}/run.json is missing: this is not a record of oneclock")
@@ -211,9 +220,9 @@ class RunFolder:
         train_loss: float | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Append one evaluation, handed to the disk before this returns; `Held` where another took the run over.
+        """Append one evaluation and flush it to the disk; `Held` if another process has taken the run over.
 
-        `metrics` are kept in the same line and decide nothing.
+        `metrics` are kept in the same line and are not used to compare runs.
         """
         losses = {"val_loss": val_loss, "train_loss": train_loss}
         line: dict[str, Any] = {"step": whole_step(step)}
@@ -221,23 +230,23 @@ class RunFolder:
         if metrics:
             line["metrics"] = {name: _json_loss(value) for name, value in metrics.items()}
         with open(self.path / "curve.jsonl", "ab") as file:
-            check_held(self.path)  # once it is open: whoever takes over begins with a curve of its own
+            check_held(self.path)  # after opening it: a process that takes over starts a new curve file
             file.write((json.dumps(line) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
 
     def rewind(self, step: int) -> None:
-        """Forget evaluations after `step`: those a resumed run is about to repeat."""
+        """Drop evaluations after `step`, which a resumed run will repeat."""
         lines = [line for line in self._bytes().split(b"\n")[:-1] if json.loads(line)["step"] <= step]
         write_aside(self.path / "curve.jsonl", "".join(f"{line.decode()}\n" for line in lines))
 
     def replace(self, kept: Sequence[Point]) -> None:
-        """Have these evaluations, all at once, in place of those that are there."""
+        """Replace all evaluations by these, at once."""
         lines = [json.dumps({"step": p.step} | _losses(p)) + "\n" for p in kept]
         write_aside(self.path / "curve.jsonl", "".join(lines))
 
     def finish(self, status: End, seconds: float, steps: int | None = None, reason: str | None = None) -> RunRecord:
-        """Write the result, once: from here on the run has ended."""
+        """Write the result, once: the run has now ended."""
         assert status in ENDS
         if os.getpid() != self._process:
             raise RuntimeError(f"{self.path} was opened by another process: a forked child cannot end its parent's run")
@@ -258,7 +267,7 @@ class RunFolder:
 
     @property
     def result(self) -> RunRecord | None:
-        """How it ended, or None while it has not. `Damaged` where the curve is not as long as it was then."""
+        """How it ended, or None while it has not. `Damaged` if the curve has another length than at the end."""
         values = self._result()
         return None if values is None else self._ended(values)
 
@@ -266,7 +275,7 @@ class RunFolder:
         return RunRecord(self.key, **{name: values[name] for name in _RESULT}, environment=self.environment)
 
     def _result(self) -> dict[str, Any] | None:
-        """What result.json says, checked; None where it is not there."""
+        """The checked content of result.json; None if it is missing."""
         data = self._files.read("result.json")
         if data is None:
             return None
@@ -274,32 +283,32 @@ class RunFolder:
         if absent := [name for name in _RESULT if name not in values]:
             raise ValueError(f"{self._location}/result.json lacks {absent[0]!r}; it was not written by oneclock")
         if values["status"] not in ENDS:
-            raise Damaged(f"{self._location}/result.json is damaged: {values['status']!r} is no way to end")
+            raise Damaged(f"{self._location}/result.json is damaged: {values['status']!r} is not a final status")
         proof = values.get("curve")
         if proof is not None and proof["bytes"] != (self._files.length("curve.jsonl") or 0):
             raise Damaged(f"{self._location}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
         return values
 
     def points(self) -> list[Point]:
-        """All evaluations so far, by step; of a step logged twice the later line counts."""
+        """All evaluations so far, by step; if a step was logged twice, the later line counts."""
         return Evaluations.read(self._bytes(), self.path).points
 
     def whole(self) -> tuple[RunRecord | None, Evaluations]:
-        """How it ended and what it measured, checked against each other: `Damaged` where they do not agree."""
-        values = self._result()  # before the curve: once a run has ended, its curve does not change
+        """Its result and its evaluations, checked against each other: `Damaged` if they do not agree."""
+        values = self._result()  # read before the curve: after a run has ended, its curve does not change
         data = self._bytes()
         evaluations = Evaluations.read(data, self._location)
         if values is None:
             return None, evaluations
         proof = values.get("curve")
         if proof is not None and proof != _proof(data):
-            raise Damaged(f"{self.path}/curve.jsonl is damaged: it does not hold what was written")
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: it has changed since it was written")
         if proof is None and not _agree(evaluations, values):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: its best loss is not the one in result.json")
         return self._ended(values), evaluations
 
     def record(self) -> RunRecord | None:
-        """How it ended, with its curves; None while it has not. `Damaged` where its files do not agree."""
+        """Its record with its curves; None while it has not ended. `Damaged` if its files do not agree."""
         result, evaluations = self.whole()
         if result is None or result.status == "failed":
             return result
@@ -311,14 +320,14 @@ class RunFolder:
 
 
 def runs_of(study: Path) -> Iterator[RunFolder]:
-    """Every run of a study, finished or not, in a fixed order; its folder need not be there where it is packed."""
+    """Every run of a study, finished or not, in a fixed order; runs of a packed study have no folder."""
     for folder, files in files_of_runs(study):
         if files.length("run.json") is not None:
             yield RunFolder.read(f"{study}/runs/{folder}", files)
 
 
 def damage(path: Path) -> str | None:
-    """Why a run's record cannot be relied on, or None where it can or is not there yet."""
+    """Why a run's record cannot be trusted; None if it can, or does not exist yet."""
     try:
         if (path / "run.json").exists():
             RunFolder.read(path).whole()
@@ -336,7 +345,7 @@ def _agree(evaluations: Evaluations, result: Mapping[str, Any]) -> bool:
 
 
 def _header(key: RunKey) -> dict[str, Any]:
-    """The key as run.json has it; there `lr` is called `rate`."""
+    """The key as run.json stores it; there `lr` is called `rate`."""
     names = ("experiment", "beta", "seed", "budget", "split", "spec")
     return {name: getattr(key, name) for name in names} | {"rate": key.lr}
 

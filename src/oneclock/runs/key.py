@@ -1,4 +1,4 @@
-"""The key of a run: all that decides its loss, and nothing else. Two runs with equal hashes are the same run."""
+"""The key of a run: everything that decides its loss, and nothing else. Two runs with equal hashes are the same run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Beta = float | tuple[float, float]
 """The tied beta of a run, or the untied pair (beta1, beta2) of a baseline."""
 
 WORDS = frozenset({"name", "title", "split", "t_es", "seeds"})
-"""Parts of a spec that training does not read. They are not in the hash, so that they can be corrected later."""
+"""Parts of a spec that training does not use. They are not in the hash, so they can be corrected later."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class RunKey:
         beta: The tied beta, or the pair (beta1, beta2) of a baseline.
         seed: The seed.
         budget: The planned number of optimizer steps.
-        lr: What a sweep over learning rates set; None where it set none. A function or a command gets the learning
+        lr: What a sweep over learning rates set; None if it set none. A function or a command gets the learning
             rate itself. An experiment of the lab gets a factor on its own; `learning_rate` is then the product.
         split: `development` or `heldout`. It is not part of the hash.
         spec: All other settings, as plain data.
@@ -103,7 +103,7 @@ class RunKey:
 
     @property
     def learning_rate(self) -> float | None:
-        """The learning rate that a sweep over learning rates trained with; None where `lr` is None.
+        """The learning rate that a sweep over learning rates trained with; None if `lr` is None.
 
         >>> RunKey("digits", 0.9, 1, 200, lr=2.0, spec={"optimizer": {"lr": 0.002}}).learning_rate
         0.002
@@ -115,7 +115,7 @@ class RunKey:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What the hash is made of, as plain data. The files call `lr` `rate`."""
+        """The data behind the hash. The files call `lr` `rate`."""
         beta = list(self.beta) if isinstance(self.beta, tuple) else self.beta
         lr = {} if self.lr is None else {"rate": self.lr}
         named = {"experiment": self.experiment, "beta": beta, "seed": self.seed, "budget": self.budget}
@@ -124,12 +124,12 @@ class RunKey:
 
     @property
     def hash(self) -> str:
-        """Of everything that changes the loss: two runs with the same hash are the same run."""
+        """The hash of everything that changes the loss: two runs with the same hash are the same run."""
         return hash_of(self.content)
 
 
 def key_from_folder(folder: str) -> RunKey | None:
-    """The key that the name of a run's folder tells, with budget 0; None where it is no such name.
+    """The key from the name of a run's folder, with budget 0; None for other names.
 
     >>> key_from_folder("digits/betas-0.9-0.999-rate-0.5-seed-1")
     RunKey(experiment='digits', beta=(0.9, 0.999), seed=1, budget=0, lr=0.5, split='development', spec={})
@@ -149,7 +149,7 @@ _FOLDER = re.compile(
 
 
 def plain_float(value: Any, name: str) -> float:
-    """The value as a Python float; ValueError where it is not one number. NumPy and torch scalars are numbers.
+    """The value as a Python float; ValueError if it is not one number. NumPy and torch scalars are numbers.
 
     >>> import numpy as np
     >>> plain_float(np.float64(0.001), "lr")
@@ -161,7 +161,7 @@ def plain_float(value: Any, name: str) -> float:
 
 
 def plain_int(value: Any, name: str) -> int:
-    """The value as a Python int; ValueError where it is not a whole number.
+    """The value as a Python int; ValueError if it is not a whole number.
 
     >>> plain_int(3.0, "seed")
     3

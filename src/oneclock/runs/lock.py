@@ -1,12 +1,12 @@
-"""Who works on a folder: one live process at a time, on one machine or over a network disk.
+"""Locks on folders: one live process works on a folder at a time, on one machine or over a network disk.
 
 A claim is a numbered file, `claim-7.json`; the highest number counts. It is written aside and linked to its name, which
 is atomic on network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken
 over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
-host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk. A process that slept
-for so long finds its claim gone when it wakes: `check_held` keeps it from writing.
+host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk. A process that was
+suspended for that long has lost its claim when it wakes: `check_held` keeps it from writing.
 
-On a study works one sweep, which claims its folder, or workers, each with a claim below `workers/`.
+A study has one sweep, which claims its folder, or several workers, each with a claim below `workers/`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from typing import Any, ClassVar
 from oneclock.runs.key import hash_of
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a disk says that has no links: some that travel between systems, and some of other people's making."""
+"""Errors of disks without hard links, such as USB sticks and some network disks."""
 
 _UNREADABLE = (OSError, ValueError, TypeError, AttributeError)
-"""What reading a damaged claim, or one on a disk that does not answer, may raise."""
+"""What reading a claim may raise if it is damaged or the disk does not answer."""
 
 STALE = float(os.environ.get("ONECLOCK_STALE", "120"))
 """Seconds without a touch after which another host's claim counts as dead; the same on all hosts of a study."""
@@ -44,7 +44,7 @@ HEARTBEAT = STALE / 12
 """Seconds between two touches of a claim that is held."""
 
 UNDER = "ONECLOCK_CLAIM"
-"""The environment variable that names the claim under which whatever a process starts works."""
+"""The environment variable that gives a process's claim to the processes that it starts."""
 
 
 class Held(ValueError):
@@ -53,7 +53,7 @@ class Held(ValueError):
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, unique over all hosts and restarts: `born` is when it started."""
+    """A process, unique over all hosts and restarts; `born` is its start time."""
 
     host: str
     pid: int
@@ -66,7 +66,7 @@ class Owner:
 class Claim:
     """A claim that this process, or its `owner`, holds on a folder, from `take` to `release`; a context manager.
 
-    It is `inherited` where a process that held one has died.
+    It is `inherited` if the process that held the folder before has died.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> with Claim.take(folder):
@@ -94,7 +94,7 @@ class Claim:
         claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
         try:
             _make(claim.path, claim.owner)
-        except (FileExistsError, FileNotFoundError):  # the second: whoever was faster has cleared up behind the dead
+        except (FileExistsError, FileNotFoundError):  # the second case: a faster process has removed the dead claim
             raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
         others = [path for path in _all(folder) if path != claim.path]
         if any(_alive(path) for path in others):  # made since this process looked
@@ -107,7 +107,10 @@ class Claim:
 
     @property
     def lost(self) -> bool:
-        """Whether another process has taken it over, having found this one dead. One that is damaged is still ours."""
+        """Whether another process has taken it over because this one seemed dead.
+
+        A damaged claim still counts as ours.
+        """
         try:
             return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != self.owner
         except FileNotFoundError:
@@ -116,7 +119,7 @@ class Claim:
             return False
 
     def touch(self) -> None:
-        """Have other hosts see it alive."""
+        """Show other hosts that this process is alive."""
         with suppress(OSError):
             os.utime(self.path)
 
@@ -126,8 +129,9 @@ class Claim:
         return self
 
     def release(self) -> None:
-        """Let go of the folder, once: its name may be another's then. A disk that takes nothing more keeps the claim,
-        which ends with this process."""
+        """Release the folder, once: after that the name may belong to another claim. If the disk refuses, the claim
+        ends with this process.
+        """
         if self._stop.is_set():
             return
         self._stop.set()
@@ -154,13 +158,16 @@ def holder(folder: Path) -> Owner | None:
 
 
 def is_left(folder: Path) -> bool:
-    """Whether who claimed the folder is dead; one without a claim, which may be about to get it, is left when old."""
+    """Whether the process that claimed the folder is dead.
+
+    A folder without a claim counts as left when it is old: a new one may get its claim soon.
+    """
     last = _last(folder)
     return _age(folder) > STALE if last is None else _alive(last) is None
 
 
 def held_by(folder: Path, pid: int) -> Claim | None:
-    """The claim that a process of this host holds on the folder, or None where it does not, or not yet."""
+    """The claim of a process of this host on the folder, or None if it has none yet."""
     last = _last(Path(folder))
     owner = None if last is None else _alive(last)
     if last is None or owner is None or (owner.host, owner.pid) != (_host(), pid):
@@ -170,7 +177,9 @@ def held_by(folder: Path, pid: int) -> Claim | None:
 
 @contextmanager
 def under(claim: Claim) -> Iterator[None]:
-    """Have whatever this process starts write in the claim's folder only while the claim is held: `check_held`."""
+    """Processes started within this context write in the claim's folder only while the claim is held; see
+    `check_held`.
+    """
     os.environ[UNDER] = json.dumps([str(claim.path), asdict(claim.owner)])
     try:
         yield
@@ -179,14 +188,14 @@ def under(claim: Claim) -> Iterator[None]:
 
 
 def check_held(folder: Path) -> None:
-    """`Held` where this process, or who started it, held the folder and another has taken it over; before a write."""
+    """Call this before a write: `Held` if this process or its parent held the folder and another has taken it over."""
     claim = held_here(folder)
     if claim is not None and claim.lost:
-        raise Held(f"{folder} was taken over by another process, for this one was not seen alive for long")
+        raise Held(f"{folder} was taken over by another process, because this one seemed dead for too long")
 
 
 def held_here(folder: Path) -> Claim | None:
-    """The claim on the folder that this process has, or under which it was started."""
+    """The claim of this process on the folder, or the claim under which it was started."""
     return Claim.held.get(folder) or _claim_above(folder)
 
 
@@ -196,7 +205,7 @@ def _claim_above(folder: Path) -> Claim | None:
 
 
 def _make(path: Path, owner: Owner) -> None:
-    """Make a claim, whole or not at all; FileExistsError where another was faster."""
+    """Make a claim, complete or not at all; FileExistsError if another process was faster."""
     aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
     text = json.dumps(asdict(owner) | {"seal": hash_of(asdict(owner))})
     try:
@@ -229,7 +238,7 @@ def me() -> Owner:
 
 
 def _born(pid: int) -> str | None:
-    """When a process of this host started, or None where it is dead: a pid alone may have been given anew."""
+    """When a process of this host started, or None if it is dead. A pid alone may belong to a new process."""
     if sys.platform == "linux":
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -242,7 +251,7 @@ def _born(pid: int) -> str | None:
 
 
 def _alive(path: Path) -> Owner | None:
-    """The owner of the claim in `path` if it lives; a claim that says no owner is judged by its age alone."""
+    """The owner of the claim in `path` if it is alive; a claim without an owner is judged by its age alone."""
     owner = None
     with suppress(*_UNREADABLE):
         owner = _owner(json.loads(path.read_text(encoding="utf-8")))
@@ -254,7 +263,7 @@ def _alive(path: Path) -> Owner | None:
 
 
 def _owner(values: dict[str, Any]) -> Owner:
-    """Who made a claim; one of `_UNREADABLE` where it does not say what was written. Older ones have no seal."""
+    """Who made a claim; raises one of `_UNREADABLE` if the claim is damaged. Older claims have no seal."""
     seal = values.pop("seal", None)
     if seal is not None and seal != hash_of(values):
         raise ValueError("damaged")
@@ -262,9 +271,12 @@ def _owner(values: dict[str, Any]) -> Owner:
 
 
 def _age(path: Path) -> float:
-    """Seconds since the file was touched, by the clock of the disk it is on; inf where it is gone."""
+    """Seconds since the file was touched, by the clock of the disk it is on; inf if it is gone."""
     now = time.time()
-    with suppress(OSError), tempfile.TemporaryFile(dir=path.parent) as probe:  # or by ours, where we may only look
+    with (
+        suppress(OSError),
+        tempfile.TemporaryFile(dir=path.parent) as probe,
+    ):  # or by our clock, if the disk is read-only
         now = os.fstat(probe.fileno()).st_mtime
     try:
         return now - path.stat().st_mtime
@@ -273,7 +285,7 @@ def _age(path: Path) -> float:
 
 
 def _all(folder: Path) -> list[Path]:
-    """The claims on a folder; none where it is no folder, or no more."""
+    """The claims on a folder; none if the folder does not exist."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return [folder / name for name in os.listdir(folder) if re.fullmatch(r"claim-\d+\.json", name)]
     return []
@@ -290,7 +302,7 @@ def _last(folder: Path) -> Path | None:
 WORKERS = "workers"
 
 _GLANCE = 2.0
-"""Seconds within which whoever may not have a study alone has let go of it."""
+"""Seconds within which a sweep releases a study on which workers are active."""
 
 
 def workers(study: Path) -> list[Owner]:
@@ -299,7 +311,7 @@ def workers(study: Path) -> list[Owner]:
 
 
 def take_alone(study: Path) -> Claim:
-    """Claim a study's folder, or raise `Held` where a sweep or workers are at work on it."""
+    """Claim a study's folder, or raise `Held` if a sweep or workers are active on it."""
     claim = Claim.take(study).keep_alive()
     if at_work := workers(study):
         claim.release()
@@ -308,7 +320,9 @@ def take_alone(study: Path) -> Claim:
 
 
 def join(study: Path) -> Claim:
-    """A worker's claim, beside those of the others, or `Held` where a sweep is at work; those of dead workers go."""
+    """A worker's claim, beside those of other workers, or `Held` if a sweep is active; claims of dead workers are
+    removed.
+    """
     for folder in _worker_folders(study):
         if is_left(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -320,14 +334,14 @@ def join(study: Path) -> Claim:
 
 
 def leave(claim: Claim) -> None:
-    """Let go of a worker's claim, its folder included."""
+    """Release a worker's claim and its folder."""
     claim.release()
     with suppress(OSError):
         claim.path.parent.rmdir()
 
 
 def _sweep_at_work(study: Path) -> Owner | None:
-    """Who holds the study; not one that lets go of it at once, for it has found workers there."""
+    """The sweep that holds the study, unless it releases it at once because it has found workers."""
     until = time.monotonic() + _GLANCE
     while (owner := holder(study)) is not None and time.monotonic() < until:
         time.sleep(0.05)

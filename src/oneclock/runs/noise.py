@@ -1,7 +1,7 @@
 """The noise of a sweep: how far runs spread around their levels, pooled over all cells with two seeds or more.
 
 A cell that spreads significantly differently from the others keeps a noise of its own, and so does an untied pair.
-The F and t distributions are here in plain Python, because SciPy is a large thing to install for two functions.
+The F and t distributions are here in plain Python, because SciPy is large for two functions.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
                          {"schema": 3, "run": "EXPERIMENT/RUN", "files": {"run.json": "..", ..}, "seal": ..}
                          .. a line per run, sorted by name
 
-The files stand in it as they were, byte for byte, with their own seals; every line has one more, so that records of
-schema 1 are proved whole too. Either form is complete before the other is removed. Files of the user's own, which a run
-keeps in `run.folder`, are not records: they move to STUDY/files/EXPERIMENT/RUN and back.
+The files are stored byte for byte, with their own seals; every line has a seal too, so that records of schema 1 are
+also checked. One form is complete before the other is removed. The user's own files in `run.folder` are not records:
+they move to STUDY/files/EXPERIMENT/RUN and back.
 """
 
 from __future__ import annotations
@@ -19,15 +19,24 @@ from contextlib import suppress
 from pathlib import Path
 
 from oneclock.guards import LARGEST_CURVE
-from oneclock.runs.files import PACKED, Folder, folders, is_packed, is_record_file, lines, sealed, write_aside
+from oneclock.runs.files import (
+    PACKED,
+    FolderFiles,
+    folders,
+    is_packed,
+    is_record_file,
+    packed_runs,
+    sealed,
+    write_aside,
+)
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.lock import check_held, take_alone
 
 _LEFT = ("claim-", ".")
-"""What a run's folder may hold besides: files that dead processes left."""
+"""Other files that may be in a run's folder: those that dead processes left."""
 
 OWN_FILES = "files"
-"""The folder in which a run keeps files of its own, `run.folder`: checkpoints, for example."""
+"""The folder for a run's own files, `run.folder`: checkpoints, for example."""
 
 
 def pack(study: str | Path) -> Path:
@@ -40,9 +49,9 @@ def pack(study: str | Path) -> Path:
         The path of the file, `runs.jsonl`.
 
     Raises:
-        ValueError: Where a run has not ended or is damaged, or unknown files lie beside its record.
+        ValueError: If a run has not ended or is damaged, or unknown files lie beside its record.
 
-    What runs keep in `run.folder` is not packed: it moves to `STUDY/files/EXPERIMENT/RUN/`, and `unpack` moves it back.
+    Files in `run.folder` are not packed: they move to `STUDY/files/EXPERIMENT/RUN/`, and `unpack` moves them back.
 
     >>> import tempfile
     >>> from oneclock.runs.key import RunKey
@@ -55,7 +64,7 @@ def pack(study: str | Path) -> Path:
     path = Path(study)
     _refuse_without(path, "runs")
     with take_alone(path):
-        _refuse_without(path, "runs")  # others may have packed it until now
+        _refuse_without(path, "runs")  # another process may have packed it meanwhile
         _refuse_kept_files(path)
         files_by_run = {folder: _record_files(path / "runs" / folder, folder) for folder in folders(path)}
         text = "".join(f"{sealed({'run': folder, 'files': files})}\n" for folder, files in sorted(files_by_run.items()))
@@ -75,7 +84,7 @@ def unpack(study: str | Path) -> Path:
         The path of the folders, `runs`.
 
     Raises:
-        ValueError: Where the study is not packed, its file is damaged, or a folder holds another run of that name.
+        ValueError: If the study is not packed, its file is damaged, or a folder holds another run of that name.
 
     >>> unpack("no-such-folder")
     Traceback (most recent call last):
@@ -89,18 +98,18 @@ def unpack(study: str | Path) -> Path:
 
 
 def write_folders(path: Path) -> Path:
-    """`unpack`, for whoever has claimed the study. Cut short, it goes on with what is not there yet."""
-    for folder, line in lines(path):
+    """`unpack`, for a process that has claimed the study. After an interruption it continues with the missing runs."""
+    for folder, line in packed_runs(path):
         target = path / "runs" / folder
         if not target.exists():
-            for left in target.parent.glob(f".{glob.escape(target.name)}.*"):  # by one that was cut short
+            for left in target.parent.glob(f".{glob.escape(target.name)}.*"):  # by an interrupted call
                 shutil.rmtree(left)
             aside = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
             aside.mkdir(parents=True)
             for name, data in line.files.items():
                 (aside / name).write_bytes(data)
             aside.rename(target)
-        elif any(Folder(target).read(name, LARGEST_CURVE) != data for name, data in line.files.items()):
+        elif any(FolderFiles(target).read(name, LARGEST_CURVE) != data for name, data in line.files.items()):
             raise ValueError(f"{target} is not the run in {path / PACKED}; move one of them away")
     _bring_own_files_back(path)
     os.sync()
@@ -110,14 +119,14 @@ def write_folders(path: Path) -> Path:
 
 
 def _refuse_kept_files(path: Path) -> None:
-    """ValueError where files of an earlier packing would be overwritten."""
+    """ValueError if files of an earlier packing would be overwritten."""
     for kept in (path / OWN_FILES).glob("*/*"):
         if (path / "runs" / kept.relative_to(path / OWN_FILES) / OWN_FILES).exists():
-            raise ValueError(f"{kept} is in the way: it has the name of a run's own files; move it away")
+            raise ValueError(f"{kept} would be overwritten by a run's own files; move it away")
 
 
 def _refuse_without(path: Path, form: str) -> None:
-    """ValueError where the runs are not in this form."""
+    """ValueError if the runs are not in this form."""
     if form == PACKED and not (path / PACKED).exists():
         raise ValueError(f"{path} is not packed: it has no {PACKED}")
     if form != PACKED and (is_packed(path) or not (path / form).is_dir()):
@@ -125,7 +134,9 @@ def _refuse_without(path: Path, form: str) -> None:
 
 
 def _record_files(path: Path, folder: str) -> Mapping[str, str]:
-    """The files of a run's record as text; the run has ended, and nothing unknown lies beside its record."""
+    """The files of a run's record as text; ValueError if the run has not ended, or unknown files lie beside its
+    record.
+    """
     run = RunFolder.read(path)
     if run.whole()[0] is None:
         raise ValueError(f"{path} has not ended; finish the sweep before you pack the study")
@@ -135,8 +146,8 @@ def _record_files(path: Path, folder: str) -> Mapping[str, str]:
     for other in names:
         expected = other == OWN_FILES or is_record_file(other) or other.startswith(_LEFT)
         if not expected and not _is_empty(path / other):
-            raise ValueError(f"{path / other} is no part of a record; move it away before you pack the study")
-    data = {name: Folder(path).read(name, LARGEST_CURVE) for name in sorted(names) if is_record_file(name)}
+            raise ValueError(f"{path / other} is not part of a record; move it away before you pack the study")
+    data = {name: FolderFiles(path).read(name, LARGEST_CURVE) for name in sorted(names) if is_record_file(name)}
     return {name: content.decode("utf-8", "surrogateescape") for name, content in data.items() if content is not None}
 
 
@@ -155,7 +166,7 @@ def _bring_own_files_back(path: Path) -> None:
         target = path / "runs" / kept.relative_to(path / OWN_FILES)
         if target.is_dir():
             with suppress(FileNotFoundError):
-                (target / OWN_FILES).rmdir()  # an empty one; a full one is an error
+                (target / OWN_FILES).rmdir()  # only if it is empty; otherwise it is an error
             kept.rename(target / OWN_FILES)
     for left in (*(path / OWN_FILES).glob("*"), path / OWN_FILES):
         with suppress(OSError):
@@ -167,7 +178,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _remove(runs: Path) -> None:
-    """Move the folders aside, then remove them: killed between, no half of them is taken for the study's runs."""
+    """Rename the folders, then remove them: after a kill in between, no incomplete set counts as the study's runs."""
     aside = runs.with_name(f".{runs.name}.{os.getpid()}-{os.urandom(4).hex()}")
     runs.rename(aside)
     shutil.rmtree(aside)

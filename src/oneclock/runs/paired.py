@@ -28,7 +28,7 @@ from oneclock.runs.noise import Cell, CellSums, noise_groups, t_reach
 LEVEL = 0.95
 DRAWS = 2000
 REACH = 4.0
-"""A cell within so many standard errors of the lowest might have been the lowest."""
+"""A cell within this many standard errors of the lowest might be the lowest."""
 
 SAME = 1e-6
 """Losses of two seeds that differ by less than this share are the same loss: float32 resolves 1e-7."""
@@ -53,7 +53,7 @@ class Interval:
 class Difference:
     """How far one loss lies above another, as a share of the other (0.01: 1 % above), with its 95 % CI.
 
-    `interval` is None where the noise is not known.
+    `interval` is None if the noise is not known.
     """
 
     value: float
@@ -61,7 +61,7 @@ class Difference:
 
     @property
     def significant(self) -> bool | None:
-        """Whether the CI excludes zero; None where there is no CI."""
+        """Whether the CI excludes zero; None if there is no CI."""
         return None if self.interval is None else 0 not in self.interval
 
 
@@ -143,7 +143,7 @@ class PairedSweep:
         return int(self.seed_count[self._index[cell]]) if cell in self._index else 0
 
     def standard_error(self, one: Cell, two: Cell) -> float:
-        """Of the difference of two levels; 0 where the noise is not known."""
+        """Of the difference of two levels; 0 if the noise is not known."""
         return float(np.sqrt(self._variances(self.row({one: 1.0}) - self.row({two: 1.0})).sum()))
 
     def estimate(self, one: Mapping[Cell, float], two: Mapping[Cell, float]) -> tuple[float, float, float]:
@@ -215,7 +215,7 @@ class PairedSweep:
         return np.full(len(rows), np.quantile(largest, level))
 
     def _any_lowest(self, noise: np.ndarray, scales: np.ndarray, indices: Sequence[int]) -> np.ndarray:
-        """The largest |t| of each draw, of all cells against any of those that may be the lowest."""
+        """The largest |t| of each draw, over all cells against all cells that may be the lowest."""
         weights, level = self.weights[indices], self._levels[indices]
         parts = self._variances(weights[:, None] - weights[None])
         drawn, lowest = noise @ weights.T, int(np.argmin(level))
@@ -268,9 +268,10 @@ def _draws(runs: int, freedoms: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray
 
 
 def between(beta: float, swept: Sequence[float]) -> dict[float, float] | None:
-    """A beta as a mixture of its two swept neighbours, linear in log(1 - beta); None where none are near enough.
+    """A beta as a mixture of its two swept neighbours, linear in log(1 - beta); None if none are near enough.
 
-    Near enough: both within two steps of the paper's grid of each other, or one of them within a fifth of a step.
+    Near enough means: the two are at most two steps of the paper's grid apart, or one of them is within a fifth of a
+    step.
 
     >>> between(0.9, [0.5, 0.9, 0.99])
     {0.9: 1.0}

@@ -1,7 +1,7 @@
-"""Runs that a study asks for and that have not ended: not run yet, or lost, for example by an interrupted copy.
+"""Planned runs that have not ended: not run yet, or lost, for example by an interrupted copy.
 
-What was asked for is in `study.json`. A run that is missing must be said wherever betas are compared: without it
-another beta may be the best one.
+The plan is in `study.json`. Every comparison of betas must mention missing runs: with them another beta might be the
+best.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LISTED = 5
 
 
 def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[str, list[RunKey]]:
-    """The runs that the study in `header` (its `study.json`) asks for next, by experiment; none where it is complete.
+    """The next planned runs of the study in `header` (its `study.json`), by experiment; none if it is complete.
 
     >>> grid = {"kind": "grid", "betas": [0.5, 0.9], "seeds": [1]}
     >>> done = RunRecord(RunKey("a", 0.5, 1, 9), "finished", 9, best_loss=2.0)
@@ -45,7 +45,7 @@ def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[
 
 def _asked_for(protocol: Protocol, base: RunKey, runs: Sequence[RunRecord]) -> list[RunKey]:
     losses = {base.at(run.beta, run.seed, run.lr): run.loss for run in runs}
-    # Experiments with different seeds of their own do not say them in study.json: those that ran are all that is known.
+    # study.json does not hold an experiment's own seeds; only the seeds that ran are known.
     seeds = protocol.seeds or tuple(sorted({run.seed for run in runs}))
     if not seeds:
         return []
@@ -55,7 +55,7 @@ def _asked_for(protocol: Protocol, base: RunKey, runs: Sequence[RunRecord]) -> l
 
 
 def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[RunRecord]:
-    """Missing runs as records without a result. Where runs that ended had factors on a learning rate, so have these.
+    """Missing runs as records without a result. If the ended runs had factors on a learning rate, these have too.
 
     >>> ended = [RunRecord(RunKey("a", 0.9, 1, 9, lr=2.0, spec={"optimizer": {"lr": 0.02}}), "finished", 9)]
     >>> [run.lr for run in waiting_runs([RunKey("a", 0.9, 1, 9, lr=4.0), RunKey("b", 0.9, 1, 9, lr=0.1)], ended)]
@@ -70,16 +70,16 @@ def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[Run
     return [RunRecord(replace(key, lr=learning_rate(key)), "waiting") for key in keys]
 
 
-def in_words(keys: Iterable[RunKey]) -> str:
+def missing_in_words(keys: Iterable[RunKey]) -> str:
     """Missing runs in one clause.
 
-    >>> in_words([RunKey("a", 0.9, 1, 9), RunKey("a", 0.99, 1, 9)])
+    >>> missing_in_words([RunKey("a", 0.9, 1, 9), RunKey("a", 0.99, 1, 9)])
     '2 planned runs are missing (not run yet, or lost): beta 0.9 seed 1, beta 0.99 seed 1'
     """
     keys = sorted(keys, key=lambda key: key.order)
     runs = "planned run is" if len(keys) == 1 else "planned runs are"
     named = ", ".join(_named(key) for key in keys)
-    if len(keys) > _LISTED:  # then the betas alone
+    if len(keys) > _LISTED:  # then only the betas
         betas = list(dict.fromkeys(map(_betas, keys)))
         named = f"at beta {', '.join(betas[:_LISTED])}{' and others' if len(betas) > _LISTED else ''}"
     return f"{len(keys)} {runs} missing (not run yet, or lost): {named}"

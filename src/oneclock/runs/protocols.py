@@ -1,8 +1,8 @@
-"""Which runs are next, given what has ended: pure functions, no files and no training.
+"""Which runs are next, given the ended ones: pure functions, without files or training.
 
 A protocol is plain data. `next_step` looks at the losses so far and returns the runs to do now, or the reason why there
-are none left. Nothing is remembered between calls: after a crash the same losses give the same answer. Here are the
-protocols that need no search; `oneclock.runs.adaptive` has the one that does.
+are none left. Nothing is remembered between calls: after a crash the same losses give the same answer. This module has
+the protocols without a search; `oneclock.runs.adaptive` has the one with a search.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from oneclock.rule import GRID, checked_beta
 from oneclock.runs.key import Beta, RunKey, plain_float, plain_int
 
 SEEDS = (1, 2, 3)
-"""The seeds of a target that does not say its own."""
+"""The seeds of a target without seeds of its own."""
 
 BASELINES = ((0.9, 0.999), (0.9, 0.95))
 """What people use today: torch's default betas, and the usual betas of language models."""
 
 Losses = Mapping[RunKey, float]
-"""Best validation loss of every run that ended, lower is better: inf where it diverged, NaN where it failed."""
+"""Best validation loss of every run that ended, lower is better: inf if it diverged, NaN if it failed."""
 
 OLD_NAMES = {
     "arms": "baselines",
@@ -31,14 +31,14 @@ OLD_NAMES = {
     "second": "second_stage",
     "keep": "top_k",
 }
-"""Names in the files of older studies, and what they are called now."""
+"""Names in the files of older studies -> their present names."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What to do now: `runs`, or none and the `reason` why the protocol is done.
+    """The next step: `runs` to do now, or none and the `reason` why the protocol is done.
 
-    `at_most` bounds how many runs are left, these included.
+    At most `at_most` runs are left, these included.
     """
 
     runs: tuple[RunKey, ...]
@@ -63,7 +63,7 @@ class Protocol:
     kind: ClassVar[str]
 
     def step(self, losses: Losses, base: RunKey) -> Step:
-        """The tied runs to do now; `base` gives the experiment and the budget of the runs asked for."""
+        """The tied runs to do now; `base` gives the experiment and the budget of the runs."""
         raise NotImplementedError
 
     def baselines_step(self, losses: Losses, base: RunKey) -> tuple[list[RunKey], int]:
@@ -85,7 +85,7 @@ class Protocol:
             "held_out_seeds",
             "max_runs",
             "extra_betas",
-        )  # left out where they are left open
+        )  # left out unless they were chosen
         return {"kind": self.kind} | {name: one for name, one in asdict(self).items() if one or name not in unset}
 
 
@@ -113,7 +113,7 @@ class Grid(Protocol):
         return _remaining([*keys, *last], losses, later, f"all {len(keys) + len(last)} runs of the grid have ended")
 
     def _held_out(self, beta: Beta, losses: Losses, base: RunKey) -> list[RunKey]:
-        """A beta's runs with the held-out seeds, at its best learning rate; none while that is open."""
+        """A beta's runs with the held-out seeds, at its best learning rate; none until that is known."""
         lrs = self.learning_rates or (None,)
         if any(base.at(beta, seed, lr) not in losses for lr in lrs for seed in self.seeds):
             return []
@@ -151,7 +151,7 @@ class Paper(Protocol):
         return _remaining(second, losses, 0, f"{len(first)} betas have run, the best {len(kept)} with every seed")
 
     def _certain(self, by_beta: Mapping[float, float], missing: int) -> list[float]:
-        """The betas that get the other seeds whatever the missing runs bring: no worker needs to wait for those."""
+        """The betas that get the other seeds whatever the missing losses are: workers need not wait for these."""
         return self.kept(by_beta)[: max(self.top_k - missing, 0)] if self.second_stage == "top_k" else []
 
     def kept(self, first: Mapping[float, float]) -> list[float]:
@@ -167,7 +167,7 @@ class Paper(Protocol):
         return betas[lowest:][: self.top_k]
 
     def _starts(self, first: Mapping[float, float]) -> list[int]:
-        """Where `top_k` neighbours begin that all have a finite loss."""
+        """The first indices of `top_k` neighbours that all have a finite loss."""
         finite = [math.isfinite(first[beta]) for beta in sorted(self.betas)]
         return [at for at in range(len(finite) - self.top_k + 1) if all(finite[at : at + self.top_k])]
 
@@ -179,7 +179,7 @@ KINDS: dict[str, type[Protocol]] = {"paper": Paper, "grid": Grid}
 def next_step(protocol: Protocol, losses: Losses, base: RunKey) -> Step:
     """The runs to do now, those of the baselines first, or the reason why none are left.
 
-    `base` is the key of any run of the experiment: it gives the experiment and the budget of the runs asked for.
+    `base` is the key of any run of the experiment: it gives the experiment and the budget of the runs.
 
     >>> step = next_step(Paper(), {}, RunKey("digits", 0.9, 1, budget=20_000))
     >>> len(step.runs), step.at_most
@@ -192,7 +192,7 @@ def next_step(protocol: Protocol, losses: Losses, base: RunKey) -> Step:
 
 
 def protocol_from(kind: str, **values: Any) -> Protocol:
-    """The protocol of that name, its values checked; names of older studies are understood.
+    """The protocol of that name with checked values; names of older studies are accepted.
 
     >>> protocol_from("paper", betas=[0.9, 0.99], keep=2)
     Paper(betas=(0.9, 0.99), seeds=(), baselines=(), second_stage='top_k', top_k=2)
@@ -214,7 +214,7 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
 
 
 def all_keys(protocol: Protocol, base: RunKey) -> list[RunKey]:
-    """The key of every run that the protocol may ask for.
+    """The key of every run that the protocol may need.
 
     >>> len(all_keys(Paper(seeds=(1, 2, 3)), RunKey("digits", 0.9, 1, budget=100)))
     39
@@ -225,25 +225,27 @@ def all_keys(protocol: Protocol, base: RunKey) -> list[RunKey]:
     return [base.at(beta, seed, lr) for beta in betas for lr in lrs for seed in seeds]
 
 
-def joined(before: Mapping[str, Any], protocol: AnyProtocol) -> AnyProtocol:
-    """The protocol with what a study had `before`, as data, besides its own betas, seeds, baselines and learning rates.
+def extended(before: Mapping[str, Any], protocol: AnyProtocol) -> AnyProtocol:
+    """The protocol, extended by the betas, seeds, baselines and learning rates that the study had `before` (as data).
 
-    >>> joined(Grid(betas=(0.9,)).as_data(), Grid(betas=(0.992,))).betas
+    >>> extended(Grid(betas=(0.9,)).as_data(), Grid(betas=(0.992,))).betas
     (0.9, 0.992)
     """
-    had = {OLD_NAMES.get(name, name): value for name, value in before.items()}
+    former = {OLD_NAMES.get(name, name): value for name, value in before.items()}
     more: dict[str, Any] = {}
     for name in {*LISTS} & {*asdict(protocol)}:
-        if earlier := [tuple(one) if isinstance(one, list) else one for one in had.get(name) or ()]:
+        if earlier := [tuple(one) if isinstance(one, list) else one for one in former.get(name) or ()]:
             own = () if name == "betas" and protocol.betas == GRID else getattr(protocol, name)
             more[name] = tuple(sorted({*earlier, *own}))
             if name == "betas" and hasattr(protocol, "extra_betas"):
-                more["extra_betas"] = tuple(sorted({*had.get("extra_betas", ()), *({*own} - {*earlier})}))
+                more["extra_betas"] = tuple(sorted({*former.get("extra_betas", ()), *({*own} - {*earlier})}))
     return replace(protocol, **more)
 
 
 def ranked(losses: Mapping[Any, float]) -> list[Any]:
-    """Betas from the best loss to the worst; what has no finite loss comes last, a tie goes to the smaller beta."""
+    """Betas from the best loss to the worst; betas without a finite loss come last, and a tie goes to the smaller
+    beta.
+    """
     return sorted(losses, key=lambda beta: (losses[beta] if math.isfinite(losses[beta]) else math.inf, beta))
 
 
@@ -287,7 +289,7 @@ def _same(value: Any, name: str) -> Any:
 
 
 LISTS = ("betas", "seeds", "baselines", "learning_rates", "held_out_seeds")
-"""What a study can be extended by."""
+"""The lists by which a study can be extended."""
 
 _EXAMPLES = {
     "betas": "[0.9, 0.99]",
@@ -307,7 +309,7 @@ _PLAIN: dict[str, Any] = {
     "top_k": _count,
     "max_runs": _count,
 }
-"""Values of a protocol as plain tuples, floats and ints; ValueError where they are not such."""
+"""Values of a protocol as plain tuples, floats and ints; ValueError for anything else."""
 
 
 def _check_lists(protocol: Protocol) -> None:

@@ -1,7 +1,7 @@
-"""The record of a run: one value from the plan to the report. What a loss is, and what diverged means, is said here.
+"""The record of a run: one value from the plan to the report. Loss and divergence are defined here.
 
-A record holds what is known: of a run that waits its key alone, of one that has ended its losses, and its curves where
-they were read.
+A record holds what is known of a run: only the key of a waiting run; also the losses, and the curves if they were read,
+of an ended one.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ End = Literal["finished", "diverged", "failed"]
 """How a run ended: it `finished`, it `diverged` (a loss that is not finite), or it `failed` (the reason says why)."""
 
 Status = Literal["waiting", "running", "interrupted", "finished", "diverged", "failed", "damaged"]
-"""Where a run is. `interrupted`: it has begun, and nobody works on it. `damaged`: its files cannot be trusted."""
+"""The state of a run. `interrupted`: it has begun, and no process works on it. `damaged`: its files cannot be
+trusted.
+"""
 
 ENDS: frozenset[str] = frozenset(get_args(End))
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run: its key, where it is, and what it measured.
+    """A run: its key, its status, and its measurements.
 
     Args:
         key: Which run it is.
-        status: Where it is, or how it ended.
+        status: Its state, or how it ended.
         steps: The optimizer steps it has made.
-        best_loss: Its smallest finite validation loss; None where there is none.
+        best_loss: Its smallest finite validation loss; None if there is none.
         best_step: The first step with that loss.
-        best_train_loss: Its smallest finite training loss; None where there is none, or it was not read.
+        best_train_loss: Its smallest finite training loss; None if there is none, or it was not read.
         seconds: How long it took.
         reason: Why it failed, diverged or is damaged.
-        val: Its validation curve; None where there is none, or it was not read.
+        val: Its validation curve; None if there is none, or it was not read.
         train: Its training curve, likewise.
         environment: Where it ran: versions, commit, data.
 
@@ -64,9 +66,9 @@ class RunRecord:
 
     @property
     def loss(self) -> float:
-        """What the run counts for where betas are compared; lower is better.
+        """The loss of the run in comparisons of betas; lower is better.
 
-        Infinite where it diverged: worse than any finite loss. NaN where it failed or has not ended: not known.
+        Infinite if it diverged: worse than any finite loss. NaN if it failed or has not ended: unknown.
         """
         if self.status not in ("finished", "diverged"):
             return math.nan
@@ -74,14 +76,14 @@ class RunRecord:
 
     @property
     def train_loss(self) -> float:
-        """The same for the training loss; NaN where none was recorded."""
+        """The same for the training loss; NaN if none was recorded."""
         if self.diverged:
             return math.inf
         return self.best_train_loss if self.status == "finished" and self.best_train_loss is not None else math.nan
 
     @property
     def diverged(self) -> bool:
-        """Whether it ended without a finite validation loss to count: it diverged, or finished without any."""
+        """Whether it ended without a finite validation loss: it diverged, or finished without any."""
         return self.status == "diverged" or (self.status == "finished" and self.best_loss is None)
 
     @property
@@ -131,7 +133,7 @@ ROW = (*_KEY, *_MEASURED)
 
 
 def with_learning_rate(run: RunRecord) -> RunRecord:
-    """The run with its learning rate in the place of a factor on it."""
+    """The run with its learning rate instead of a factor on it."""
     if run.lr is None or run.key.learning_rate == run.lr:
         return run
     return replace(run, key=replace(run.key, lr=run.key.learning_rate))
@@ -153,9 +155,10 @@ PACKAGES = ("oneclock", "torch", "accelerate", "numpy", "transformers", "tokeniz
 
 
 def environment(packages: tuple[str, ...] = PACKAGES, folder: Path | None = None) -> dict[str, Any]:
-    """Where a run is made: Python, system, versions of packages, and the commit of `folder` (the working one).
+    """The environment of a run: Python, system, versions of packages, and the commit of `folder` (default: the working
+    folder).
 
-    No paths and no host names: records are for sharing.
+    No paths and no host names, because records are shared.
 
     >>> sorted(environment())
     ['commit', 'python', 'system', 'versions']
@@ -182,7 +185,7 @@ def _version(name: str) -> str | None:
 
 
 def _git(folder: Path | None, *arguments: str) -> str | None:
-    """What git says, asked so that it locks nothing: killed on its way, it would leave a lock in the repository."""
+    """The output of a git command, called without locks: a killed git would leave its lock in the repository."""
     git = shutil.which("git")
     if git is None:
         return None

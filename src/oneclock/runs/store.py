@@ -1,11 +1,11 @@
-"""A study's folder: what was asked for, how far it is, and which beta it says is best. Read from the runs' own records.
+"""A study's folder: its plan, its progress, and its best beta. Read from the runs' own records.
 
 STUDY/
   study.json     targets, protocol, and the hash of both
   runs/          one folder per run, see `oneclock.runs.record`
-  runs.jsonl     in their place all runs in one file, see `oneclock.runs.pack`
+  runs.jsonl     instead of runs/: all runs in one file, see `oneclock.runs.pack`
   claim-1.json   while a sweep works on it
-  damaged/         run folders whose record could not be relied on, set aside
+  damaged/         run folders with damaged records
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Study:
     """A study on disk: its runs, their table, and the best beta of each experiment.
 
-    What has ended is read once and remembered, for it does not change.
+    Ended runs are read once and remembered, because they do not change.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -60,7 +60,7 @@ class Study:
 
     @classmethod
     def open(cls, path: str | Path) -> Study:
-        """The study in a folder; ValueError where there is none."""
+        """The study in a folder; ValueError if there is none."""
         study = cls(path)
         if not any((study.path / name).exists() for name in ("study.json", "runs", PACKED)):
             raise ValueError(f"{path} holds no study: it has neither study.json nor runs/")
@@ -68,7 +68,7 @@ class Study:
 
     @property
     def header(self) -> Mapping[str, Any] | None:
-        """What `study.json` says, or None where it is not there: the runs know what they are without it."""
+        """The content of `study.json`, or None if it is missing: the runs can be read without it."""
         return read_json(self.path / "study.json") if (self.path / "study.json").exists() else None
 
     def write_header(self, described: Mapping[str, Any]) -> None:
@@ -78,7 +78,7 @@ class Study:
 
     @property
     def experiments(self) -> list[str]:
-        """The names of its experiments, as asked for, else as found."""
+        """The names of its experiments, in planned order, else as the runs have them."""
         asked = [str(one.get("experiment") or one.get("name")) for one in (self.header or {}).get("targets") or ()]
         return asked or list(dict.fromkeys(key.experiment for key in map(self.key, self.folders())))
 
@@ -106,12 +106,12 @@ class Study:
         return self._ended
 
     def _record(self, folder: str, files: Files) -> RunRecord | None:
-        with suppress(ValueError):  # a damaged run has not ended: `row` and `set_damaged_aside` say so
+        with suppress(ValueError):  # a damaged run has not ended; `row` and `set_damaged_aside` report it
             return RunFolder.read(f"{self._runs}/{folder}", files).result
         return None
 
     def remember(self, folder: str, result: RunRecord) -> None:
-        """Count a run as ended, whether or not the disk took its record."""
+        """Count a run as ended, even if the disk refused its record."""
         self._ended[folder] = self._by_experiment.setdefault(_experiment(folder), {})[folder] = result
 
     def _forget(self, folder: str) -> None:
@@ -132,7 +132,7 @@ class Study:
         return [*self._by_experiment.get(safe_name(experiment), {}).values()] if self.ended else []
 
     def _without_result(self, experiment: str) -> list[RunRecord]:
-        """The runs of the experiment that were planned or started and have no result: their losses are not known."""
+        """The planned or started runs of the experiment without a result: their losses are unknown."""
         prefix = f"{safe_name(experiment)}/"
         rows = {one: self.row(one) for one in self.folders() if one.startswith(prefix) and one not in self.ended}
         begun = {folder: row for folder, row in rows.items() if row.status != "damaged"}
@@ -143,9 +143,9 @@ class Study:
         return [*map(with_learning_rate, (*begun.values(), *damaged)), *waiting]
 
     def best(self, experiment: str | None = None) -> choosing.Best:
-        """The best beta so far of an experiment, with how sure that is; of the first where none is named.
+        """The best beta so far of an experiment, with its confidence; by default of the first experiment.
 
-        Where several learning rates were swept, `lr` is the one to use it with.
+        If several learning rates were swept, `lr` is the one to use with it.
         """
         name = next(iter(self.experiments), "") if experiment is None else experiment
         runs = self.runs(name)
@@ -154,11 +154,11 @@ class Study:
         return choosing.best_of([*runs, *self._without_result(name)])
 
     def missing(self) -> dict[str, list[RunKey]]:
-        """The runs that `study.json` asks for and that have not ended, by experiment: not run yet, or lost."""
+        """The planned runs that have not ended, by experiment: not run yet, or lost."""
         return {} if (header := self.header) is None else missing_runs(header, self.ended.values())
 
     def choice(self, experiment: str | None = None) -> float | None:
-        """The best beta so far, or None where the runs allow no answer; `best` says why, and how sure it is."""
+        """The best beta so far, or None if the runs allow no answer; `best` says why, and how sure it is."""
         return self.best(experiment).beta
 
     def rows(self) -> list[RunRecord]:
@@ -174,7 +174,7 @@ class Study:
         return pandas.DataFrame([row.as_row() for row in self.rows()], columns=list(ROW))
 
     def row(self, folder: str, key: RunKey | None = None) -> RunRecord:
-        """One run as it is now; `key` says what it is where it may not have started."""
+        """One run in its present state; give its `key` if it may not have started."""
         if (record := self.ended.get(folder)) is not None:
             return record
         path = self._runs / folder
@@ -187,7 +187,7 @@ class Study:
         return _under_way(key, path)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a row for each experiment; nothing of a record in it raw."""
+        """What a notebook shows: a row for each experiment; all text is escaped."""
         rows = []
         for name in self.experiments:
             best = self.best(name)
@@ -204,7 +204,7 @@ class Study:
         return [folder for folder, result in self.ended.items() if result.status == "failed"]
 
     def forget_failed(self) -> int:
-        """Make failed runs unfinished, so that the next sweep goes on with them; tells how many."""
+        """Mark failed runs as unfinished, so that the next sweep continues them. Returns how many."""
         if failed := self.failed():
             self.unpack()
         for folder in failed:
@@ -213,12 +213,12 @@ class Study:
         return len(failed)
 
     def unpack(self) -> None:
-        """Put the runs into folders where they are packed, for whoever has claimed the study and writes to it."""
+        """Unpack the runs if they are packed; the caller has claimed the study."""
         if is_packed(self.path):
             write_folders(self.path)
 
     def set_damaged_aside(self) -> list[tuple[str, str]]:
-        """Move damaged run folders to `damaged/`, so that these runs start again; returns which and why."""
+        """Move damaged run folders to `damaged/`, so that these runs start again. Returns which and why."""
         moved = []
         for folder in self.folders():
             if (reason := damage(self._runs / folder)) is not None:
@@ -227,7 +227,7 @@ class Study:
         return moved
 
     def set_aside(self, folder: str) -> Path:
-        """Move a run's folder to `damaged/`: it is kept, and runs anew."""
+        """Move a run's folder to `damaged/`: the files are kept, and the run starts again."""
         target = self.path / "damaged" / folder
         while target.exists():
             target = target.with_name(target.name + "-again")
@@ -239,7 +239,7 @@ class Study:
 
 
 def _under_way(key: RunKey, path: Path) -> RunRecord:
-    """A run that has not ended, as far as it is; or how it ended just now."""
+    """The present state of a run that had not ended when the others were read."""
     if not (path / "run.json").exists():
         return RunRecord(key, _activity(path))
     run = RunFolder.read(path)
@@ -267,7 +267,7 @@ def open_study(path: str | Path) -> Study:
         The study: `best()`, `choice()`, `table()`, `rows()`, `experiments`.
 
     Raises:
-        ValueError: Where the folder holds no study.
+        ValueError: If the folder holds no study.
 
     >>> open_study("no-such-folder")
     Traceback (most recent call last):
@@ -277,12 +277,12 @@ def open_study(path: str | Path) -> Study:
 
 
 def _experiment(folder: str) -> str:
-    """The part of a run's folder that all runs of its experiment share."""
+    """The first part of a run's folder, which all runs of its experiment share."""
     return folder.partition("/")[0]
 
 
 def _of_folder(folder: str) -> RunKey:
-    """What a folder's name alone tells of a run whose record cannot be read."""
+    """The key of a run with an unreadable record, from its folder's name."""
     return key_from_folder(folder) or RunKey(folder, math.nan, 0, 0)
 
 

@@ -2,7 +2,7 @@
 
 The arrays are experiments x betas, padded with NaN:
 
-    L(beta)   = mean over seeds of each seed's minimum loss, infinite where one of them diverged
+    L(beta)   = mean over seeds of each seed's minimum loss, infinite if one of them diverged
     gap(beta) = (L(beta) - min L) / min L
 """
 
@@ -26,7 +26,7 @@ SPLITS = ("development", "heldout")
 class Sweep:
     """One experiment: runs of several betas and seeds; `tied` by beta and seed, `untied` baselines beside them.
 
-    `without_result` are runs that failed or have not ended: nothing is known of their losses.
+    `without_result` are runs that failed or have not ended: their losses are unknown.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Sweeps, development first, each in the order of their names; `missing` says in words what was left out.
+    """Sweeps, development first, in the order of their names; `missing` says in words what was left out.
 
-    Of records also what was read with the losses: how many runs are in each state, and in which environments they ran.
+    Sweeps from records also have the number of runs in each state, and their environments.
     """
 
     sweeps: tuple[Sweep, ...]
@@ -68,7 +68,7 @@ class Sweeps:
 
 
 def missing_from(name: str, runs: list[RunRecord]) -> Iterator[str]:
-    """What the runs of one experiment lack, one sentence each."""
+    """What is missing in the runs of one experiment, one sentence each."""
     for run in runs:
         if run.diverged:
             beta = "/".join(f"{beta:g}" for beta in dict.fromkeys(run.key.betas))
@@ -102,9 +102,9 @@ TARGET = 1.01
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """n experiments x m betas x s seeds. Ascending betas and their minima; NaN where there is no beta or no run.
+    """n experiments x m betas x s seeds. Ascending betas and their minima; NaN if there is no beta or no run.
 
-    `loss` is L(beta), infinite where a beta was swept without a finite loss or a seed of it diverged; `counts` is the
+    `loss` is L(beta), infinite if a beta was swept without a finite loss or a seed of it diverged; `counts` is the
     number of seeds with a finite loss.
     """
 
@@ -115,7 +115,7 @@ class Losses:
 
     @property
     def gaps(self) -> np.ndarray:
-        """n x m relative gaps, NaN where there is no beta."""
+        """n x m relative gaps, NaN if there is no beta."""
         return relative_gaps(self.loss)
 
     @property
@@ -127,8 +127,8 @@ class Losses:
 def losses_of(sweeps: Sequence[Sweep], kind: str = "min_val_loss") -> Losses:
     """The arrays of several sweeps; `kind` is `min_val_loss` or `min_train_loss`.
 
-    >>> from oneclock.runs.table import read
-    >>> study = read({"experiment": "aaa", "budget": [9] * 3, "beta": [0, 0.9, 0.9], "seed": [1, 1, 2],
+    >>> from oneclock.runs.table import read_source
+    >>> study = read_source({"experiment": "aaa", "budget": [9] * 3, "beta": [0, 0.9, 0.9], "seed": [1, 1, 2],
     ...               "min_val_loss": [4, 1, 3]})
     >>> losses_of(study.sweeps).loss
     array([[4., 2.]])
@@ -175,7 +175,7 @@ def error_bars(minima: Sequence[float]) -> tuple[float, float] | None:
     return tuple(float(np.sqrt(np.mean(side**2))) if len(side) else 0.0 for side in (low, high))  # type: ignore[return-value]
 
 
-def time_to_target(runs: Sequence[RunRecord], target: float) -> list[float] | None:
+def steps_to_target(runs: Sequence[RunRecord], target: float) -> list[float] | None:
     """Steps at which each run's validation loss first reaches `target`, infinite if never; None without curves."""
     if not runs or any(run.val is None and run.best_loss is not None for run in runs):
         return None
@@ -188,7 +188,7 @@ def time_to_target(runs: Sequence[RunRecord], target: float) -> list[float] | No
 
 
 def _minima(runs: Sequence[RunRecord], beta: float, kind: str) -> list[float]:
-    """One value per seed: infinite where the run diverged, NaN where that loss was not recorded."""
+    """One value per seed: infinite if the run diverged, NaN if that loss was not recorded."""
     own = [run for run in runs if run.beta == beta]
     return [run.loss if kind == "min_val_loss" else run.train_loss for run in own]
 

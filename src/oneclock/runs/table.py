@@ -1,4 +1,4 @@
-"""The one door in: a long table, a file of one, or a study's folder of records -> a `Sweeps` of sweeps.
+"""Reads sweeps: from a long table, a file with one, or a study's folder of records to a `Sweeps` value.
 
     experiment  split  budget  t_es  beta  beta2  lr  seed  status
         and  step  val_loss  train_loss       one row per evaluation
@@ -7,10 +7,10 @@
 
 `experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
 `budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
-only: a row where it is set and differs from `beta` stands beside the sweep and never in it. `lr` is the learning rate
+only: a row with a `beta2` that differs from `beta` is a baseline, not part of the sweep. `lr` is the learning rate
 where several were swept. `status` is `finished` or `diverged`; without it, a run diverged when its last validation loss
 is not finite. A row with a training loss and no validation loss is an evaluation of the training loss alone. Rows count
-from 1 below the header; their order means nothing.
+from 1 below the header; their order does not matter.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oneclock.guards import lines, plain_file, plain_table, refuse_vast
+from oneclock.guards import plain_file, plain_table, read_lines, refuse_vast
 from oneclock.plain_text import cell_as_it_was, printable, without_places
 from oneclock.runs.columns import LOSSES, Rows, one_row_per_seed
 from oneclock.runs.files import files_of_runs, read_json
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
-from oneclock.runs.planned import in_words, missing_runs, waiting_runs
+from oneclock.runs.planned import missing_in_words, missing_runs, waiting_runs
 from oneclock.runs.record import ENDS, RunRecord, with_learning_rate
 from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps, missing_from
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Sweep", "Sweeps", "read", "sweeps_of"]
+__all__ = ["Sweep", "Sweeps", "read_source", "sweeps_of"]
 
 _RUN = ("experiment", "split", "budget", "beta", "beta2", "lr", "seed", "status")
 _MEASURED = ("t_es", "step", "val_loss", "train_loss", "min_val_loss", "min_train_loss")
@@ -47,10 +47,11 @@ _PARQUET = (".parquet", ".pq")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
 
-def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Sweeps:
+def read_source(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Sweeps:
     """A study from a CSV or Parquet file, a study's folder, a DataFrame or a mapping of columns.
 
-    >>> study = read({"experiment": ["digits"] * 2, "budget": [500] * 2, "beta": [0.9, 0.99], "min_val_loss": [1, 2]})
+    >>> columns = {"experiment": ["digits"] * 2, "budget": [500] * 2, "beta": [0.9, 0.99], "min_val_loss": [1, 2]}
+    >>> study = read_source(columns)
     >>> study.sweeps[0].betas
     (0.9, 0.99)
     """
@@ -80,18 +81,18 @@ def _frame(path: Path) -> pd.DataFrame:
 
 
 def _text(path: Path, delimiter: str) -> pd.DataFrame:
-    """A table of lines, every cell as text, so that numbers keep every digit."""
+    """A text table with every cell as text, so that numbers keep every digit."""
     import pandas as pd
 
     plain_table(path, delimiter)
     try:
-        _refuse_repeated(next(csv.reader(lines(path), delimiter=delimiter), []))
+        _refuse_repeated(next(csv.reader(read_lines(path), delimiter=delimiter), []))
         frame = pd.read_csv(path, sep=delimiter, dtype=object)
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not text in UTF-8; save it as CSV in UTF-8") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
         raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first cells for names of the rows
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas would use the first cells as row names
         raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
     _refuse_hidden_rows(frame, path, delimiter)
     if "experiment" in frame:
@@ -100,7 +101,7 @@ def _text(path: Path, delimiter: str) -> pd.DataFrame:
 
 
 def _refuse_hidden_rows(frame: pd.DataFrame, path: Path, delimiter: str) -> None:
-    """ValueError where a cell that is not used has rows inside: two stray quotes make one of all between them."""
+    """ValueError if an unused cell contains rows: two stray quotes turn everything between them into one cell."""
     for name in frame.columns.difference([*_RUN, *_MEASURED]):
         cells = frame[name].dropna()
         hidden = cells[cells.str.contains(r"[\r\n]") & cells.str.contains(delimiter, regex=False)]
@@ -111,7 +112,7 @@ def _refuse_hidden_rows(frame: pd.DataFrame, path: Path, delimiter: str) -> None
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    """A Parquet table, unpacked only where its own account of its size allows it."""
+    """A Parquet table, unpacked only if the size in its header is small enough."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -141,7 +142,7 @@ def sweeps_of(columns: Mapping[str, Sequence[Any]]) -> Sweeps:
 
 
 def _in_order(sweeps: Sequence[Sweep], missing: Sequence[str]) -> Sweeps:
-    """Sweeps as a study, development first; those without a finite loss are left out."""
+    """Sweeps as one value, development first; those without a finite loss are left out."""
     kept, left_out = [], []
     for sweep in sweeps:
         if any(np.isfinite(run.loss) for run in sweep.tied):
@@ -155,7 +156,7 @@ def _in_order(sweeps: Sequence[Sweep], missing: Sequence[str]) -> Sweeps:
 
 
 def _sweeps_of_records(path: Path) -> Sweeps:
-    """A study from its records. Runs that are unfinished, failed or missing have no loss, and are said."""
+    """A study from its records. Unfinished, failed and missing runs have no loss, and `missing` lists them."""
     missing: list[str] = []
     runs: dict[str, list[RunRecord]] = {}
     without: dict[str, list[RunRecord]] = {}
@@ -175,30 +176,27 @@ def _sweeps_of_records(path: Path) -> Sweeps:
             reason = without_places(record.reason or "no reason recorded")
             why = f"failed ({reason})" if record.status == "failed" else "is not finished"
             missing.append(f"{record.experiment}: beta {record.beta}, seed {record.seed} {why}; left out")
-    states = Counter(
-        "unfinished" if record.status == "interrupted" else record.status
-        for records in (*runs.values(), *without.values())
-        for record in records
-    )
-    begun = {record.key.folder for records in without.values() for record in records}
+    waiting = [record for records in without.values() for record in records]
+    states: Counter[str] = Counter(record.status for records in runs.values() for record in records)
+    states += Counter[str]("unfinished" if one.status == "interrupted" else one.status for one in waiting)
+    begun = {record.key.folder for record in waiting}
     planned, damage = _planned_and_missing(path, ended, begun)
     missing += damage
     without = {name: list(map(with_learning_rate, records)) for name, records in without.items()}
     for name, keys in planned.items():
-        missing.append(f"{name}: {in_words(keys)}")
+        missing.append(f"{name}: {missing_in_words(keys)}")
         without.setdefault(name, []).extend(waiting_runs(keys, ended))
     missing += _different_data([*ended, *(record for records in without.values() for record in records)])
     if not runs:
-        failed = [one.reason for one in ended if one.status == "failed"]
-        why = (
-            f"{len(failed)} failed: {without_places(failed[0] or 'no reason recorded')}"
-            if failed
-            else "finish the sweep first"
-        )
-        raise ValueError(f"{path} holds no finished run; {why}")
+        raise ValueError(f"{path} holds no finished run; {_why_none_finished(ended)}")
     study = _in_order([_sweep(name, runs[name], without.get(name, ())) for name in sorted(runs)], missing)
     ran_on = tuple((json.loads(text), count) for text, count in environments.most_common() if text != "{}")
     return replace(study, states=states, environments=ran_on)
+
+
+def _why_none_finished(ended: Sequence[RunRecord]) -> str:
+    failed = [one.reason or "no reason recorded" for one in ended if one.status == "failed"]
+    return f"{len(failed)} failed: {without_places(failed[0])}" if failed else "finish the sweep first"
 
 
 def _sweep(name: str, records: Sequence[RunRecord], without: Sequence[RunRecord]) -> Sweep:
@@ -218,13 +216,13 @@ def _sweep(name: str, records: Sequence[RunRecord], without: Sequence[RunRecord]
 def _planned_and_missing(
     path: Path, ended: Sequence[RunRecord], begun: set[str]
 ) -> tuple[dict[str, list[RunKey]], list[str]]:
-    """The runs that study.json asks for and that have neither ended nor begun, by experiment; and why none is known."""
+    """The planned runs that have not begun, by experiment; and the reason if the plan is unknown."""
     if not (path / "study.json").exists():
         return {}, []
     try:
         missing = missing_runs(read_json(path / "study.json"), ended)
-    except ValueError:  # a damaged file: the runs are whole without it
-        return {}, ["study.json is damaged, so runs that are missing cannot be noticed; the same sweep writes it anew"]
+    except ValueError:  # study.json is damaged: the runs can be read without it
+        return {}, ["study.json is damaged, so missing runs cannot be noticed; run the same sweep again to write it"]
     absent = {name: [key for key in keys if key.folder not in begun] for name, keys in missing.items()}
     return {name: keys for name, keys in absent.items() if keys}, []
 
@@ -236,14 +234,14 @@ def _different_data(records: Sequence[RunRecord]) -> list[str]:
         hashes.setdefault(record.experiment, set()).add(str(record.environment.get("data") or ""))
     counts = {name: len(own - {""}) for name, own in hashes.items()}
     return [
-        f"{name}: its runs were trained on {count} different sets of data, as their records say"
+        f"{name}: its runs were trained on {count} different sets of data"
         for name, count in counts.items()
         if count > 1
     ]
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:
-    """A frame's columns as plain lists or arrays, whatever pandas calls its strings and its missing values."""
+    """A frame's columns as plain lists or arrays, for all of pandas' types of strings and missing values."""
 
     _refuse_repeated([str(name) for name in frame.columns])
 

@@ -1,6 +1,6 @@
 """Statistics of beta sweeps: values in, values out; nothing is drawn here and nothing imports torch.
 
-`read` is the one door in, `analyse` makes the value that `report` draws; the parts can be used by themselves.
+`read` reads every kind of source, and `analyse` makes the value that `report` draws. The parts can be used alone.
 """
 
 from oneclock.runs.best import Baseline, Best

@@ -1,4 +1,4 @@
-"""A study -> everything there is to say about it, as one frozen value."""
+"""The whole analysis of a study, as one frozen value."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from oneclock.stats.calibration import Calibration
 from oneclock.stats.experiments import (
     FittedSweep,
     baseline_points,
-    beta_of,
     fitted,
     named_rules,
+    rule_beta,
     rule_costs,
     sweep_points,
 )
@@ -112,7 +112,7 @@ def analyse(
         An `Analysis`.
 
     Raises:
-        ValueError: Where the source cannot be read, holds nothing to analyse, or was not swept at a given fixed beta.
+        ValueError: If the source cannot be read, holds nothing to analyse, or was not swept at a given fixed beta.
 
     >>> table = {"experiment": "aaabbb", "budget": [10_000] * 6, "beta": [0, 0.9, 0.99] * 2,
     ...          "min_val_loss": [3, 1, 2, 3, 2, 4]}
@@ -198,7 +198,7 @@ def _experiments(
                 rules=rule_costs(one, named_rules(rule, given)),
                 surface=surface_of(one.whole, profile),
                 oracle_beta=oracle.beta,
-                rule_beta=beta_of(rule, horizon.used),
+                rule_beta=rule_beta(rule, horizon.used),
                 selected_beta=chosen.beta if chosen else None,
                 selected_gap=next((point.gap for point in points if chosen and point.beta == chosen.beta), None),
                 stable_from=chosen.lower if chosen else None,
@@ -220,7 +220,7 @@ def _summary(data: ProtocolData, rule: Refresh, fixed: float | None, stable: Seq
 def _refuse_unmeasured(
     fixed: float | None, rules: Sequence[Rule], data: ProtocolData, sweeps: Sequence[FittedSweep]
 ) -> None:
-    """ValueError for a fixed beta that no experiment was swept at, or near: it is never taken for another one."""
+    """ValueError for a fixed beta that no experiment swept, or a beta near it: it is never replaced by another one."""
     measured = swept(data)
     wrong = [fixed] if fixed is not None and fixed not in measured else []
     asked = [rule.beta for rule in rules if isinstance(rule, Fixed)]
@@ -233,7 +233,7 @@ def _refuse_unmeasured(
 def _outcomes(
     sweeps: Sequence[FittedSweep], data: ProtocolData, rule: Refresh, calibration: Calibration, given: Sequence[Rule]
 ) -> list[Outcome]:
-    """The rules to put side by side: the recommendation first, every one at the planned steps."""
+    """The rules to put side by side: the recommendation first, each at the planned steps."""
     outcomes = [outcome(RECOMMENDED, sweeps, name="recommended"), outcome(Refresh(), sweeps)]
     if list(data.horizons) != [sweep.steps for sweep in sweeps]:
         outcomes.append(outcome(Refresh(), sweeps, data.horizons, f"{Refresh().name}, by T_ES"))
@@ -268,7 +268,7 @@ _OF_RUNS = ("seed", "status", "steps", "best_loss", "best_step", "best_train_los
 
 
 def as_json(value: Any) -> Any:
-    """The value as plain JSON data, a run without its curves; what is not finite becomes null."""
+    """The value as plain JSON data, runs without their curves; numbers that are not finite become null."""
     if isinstance(value, RunRecord):
         return {name: as_json(getattr(value, name)) for name in _OF_RUNS}
     if dataclasses.is_dataclass(value):

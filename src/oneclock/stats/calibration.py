@@ -1,4 +1,4 @@
-"""R0 and the power family: chosen on the development experiments, checked on the held-out ones, and its worth."""
+"""R0 and the power family: chosen on the development experiments, and checked on the held-out ones."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from oneclock.rule import CALIBRATED, Power, Refresh, Rule
 from oneclock.stats.experiments import FittedSweep
 from oneclock.stats.intervals import NoiseFloor, noise_floors
 from oneclock.stats.protocol import ProtocolData, best_fixed, select_beta
-from oneclock.stats.risk import Risk, RuleRow, figures, take_selected
+from oneclock.stats.risk import Risk, RuleRow, mean_max_cvar, take_selected
 from oneclock.stats.rules import RuleComparison, compare_pairs, outcome
 
 CANDIDATES: tuple[float, ...] = tuple(range(300, 2001, 100))
 """The paper's values of R0."""
 
 SHORT_CANDIDATES: tuple[float, ...] = (10, 15, 20, 30, 50, 70, 100, 150, 200)
-"""Below them, where a horizon is shorter than any of the paper's."""
+"""More values below them, for horizons shorter than the paper's."""
 
 ALPHAS: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 SCALES: tuple[float, ...] = tuple(round(10 ** (-k / 8), 6) for k in range(2, 25))
@@ -37,7 +37,7 @@ class R0Row:
 
 @dataclass(frozen=True)
 class PowerRow:
-    """One member of 1 - beta = c * (T / t0) ** -alpha, on the development experiments; None where it has no beta."""
+    """One member of 1 - beta = c * (T / t0) ** -alpha, on the development experiments; None if it has no beta."""
 
     alpha: float
     c: float
@@ -48,7 +48,7 @@ class PowerRow:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One development experiment left out: the R0 the others choose, and the gap it gives here."""
+    """One development experiment left out: the R0 that the others choose, and its gap in this one."""
 
     experiment: str
     refreshes: float | None
@@ -98,7 +98,7 @@ def candidates_for(horizons: Sequence[float]) -> tuple[float, ...]:
 def choose(gaps: np.ndarray, figure: str = "max") -> tuple[int | None, tuple[int, ...]]:
     """The candidate (row) with the smallest figure over experiments (columns), the first of a tie; and all in the tie.
 
-    A candidate with a NaN has no beta somewhere and cannot be chosen; None where that is all of them.
+    A candidate with a NaN has no beta somewhere and cannot be chosen; None if that is all of them.
 
     >>> choose(np.array([[0.0, 3.0], [1.0, 2.0], [2.0, 2.0], [0.0, np.nan]]))
     (1, (1, 2))
@@ -118,7 +118,7 @@ def calibrate(
 ) -> Calibration:
     """Sweep R0 and the power family, leave each experiment out once, and compare the choice with its rivals.
 
-    Without development experiments all of them calibrate, and nothing is held out.
+    Without development experiments, all experiments calibrate and none is held out.
     """
     split = "development" if len(data.sets["development"]) else "all"
     rows = data.sets[split]
@@ -156,7 +156,7 @@ def calibrate(
 
 
 def _gaps(data: ProtocolData, rules: Sequence[Rule], rows: np.ndarray) -> np.ndarray:
-    """rules x experiments, NaN where a rule has no beta."""
+    """rules x experiments, NaN if a rule has no beta."""
     return np.stack(
         [take_selected(data.losses.gaps, select_beta(rule, data.horizons, data.losses.betas))[rows] for rule in rules]
     )
@@ -169,7 +169,7 @@ def _power_family(
     gaps = _gaps(data, members, rows)
     complete = np.isfinite(gaps).all(axis=1)
     table = tuple(
-        PowerRow(rule.alpha, rule.c, *(map(float, figures(row)) if answered else (None, None, None)))
+        PowerRow(rule.alpha, rule.c, *(map(float, mean_max_cvar(row)) if answered else (None, None, None)))
         for rule, row, answered in zip(members, gaps, complete, strict=True)
     )
     _, indices = choose(gaps)

@@ -17,7 +17,7 @@ from oneclock.rule import RECOMMENDED, Refresh, Rule
 from oneclock.runs.best import Best, cell_runs, judge, with_missing, without_result
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
-from oneclock.runs.sweeps import TARGET, Losses, Sweep, error_bars, losses_of, time_to_target
+from oneclock.runs.sweeps import TARGET, Losses, Sweep, error_bars, losses_of, steps_to_target
 from oneclock.stats.results import BaselinePoint, BetaPoint, RuleCost, TimeToTarget
 
 
@@ -57,7 +57,7 @@ class FittedSweep:
         return min(cells.values(), key=lambda cell: (self.fit.losses[cell], cell[0]))
 
     def shares(self, beta: float | None) -> dict[float, float] | None:
-        """A beta as shares of its swept neighbours; None where none are near, or a missing result may change them.
+        """A beta as shares of its swept neighbours; None if none are near, or a missing result may change them.
 
         That is so where a beta between the neighbours has no result, and where a neighbour lacks one at a learning rate
         next to its best one.
@@ -94,7 +94,7 @@ class FittedSweep:
         return Difference(value, Interval(*ends))
 
     def mixture(self, beta: float | None) -> dict[Cell, float] | None:
-        """A beta as a mixture of its swept neighbours; None where none are near enough, empty where one diverged."""
+        """A beta as a mixture of its swept neighbours; None if none are near enough, empty if one diverged."""
         shares = self.shares(beta)
         if shares is None:
             return None
@@ -113,7 +113,7 @@ def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
     oracle = int(losses.oracle[0])
     train = losses_of([sweep], "min_train_loss").loss[0]
     by_beta = {beta: [run for run in sweep.tied if run.beta == beta] for beta in sweep.betas}
-    times = {beta: time_to_target(runs, TARGET * float(losses.loss[0, oracle])) for beta, runs in by_beta.items()}
+    times = {beta: steps_to_target(runs, TARGET * float(losses.loss[0, oracle])) for beta, runs in by_beta.items()}
     points = []
     for index, (beta, runs) in enumerate(by_beta.items()):
         minima = [run.best_loss for run in runs if run.best_loss is not None]
@@ -141,7 +141,7 @@ def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
 def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterator[BaselinePoint]:
     """The untied pairs, each against the recommended beta for the planned steps."""
     lrs = one.fit.best_lrs()
-    beta = beta_of(recommended, one.steps)
+    beta = rule_beta(recommended, one.steps)
     mixture = one.mixture(beta) or None
     against = mixture or {one.reference: 1.0}
     pairs = [pair for pair in lrs if isinstance(pair, tuple)]
@@ -176,7 +176,7 @@ def rule_costs(one: FittedSweep, rules: Sequence[tuple[str, Rule]]) -> tuple[Rul
     """What each rule would have cost at the planned steps. The CIs hold together, and with those of the betas."""
     costs = []
     for name, rule in rules:
-        beta = beta_of(rule, one.steps)
+        beta = rule_beta(rule, one.steps)
         shares = one.shares(beta)
         if shares is None:
             costs.append(RuleCost(name, beta, (), None, None))
@@ -191,10 +191,10 @@ def _mixed(parts: Iterable[tuple[float, float]]) -> float:
     return math.expm1(math.fsum(share * math.log1p(value) for share, value in parts))
 
 
-def beta_of(rule: Rule, steps: float) -> float | None:
-    """The rule's own beta for so many steps; None where it has none.
+def rule_beta(rule: Rule, steps: float) -> float | None:
+    """The rule's own beta for so many steps; None if it has none.
 
-    >>> beta_of(Refresh(), 20_000), beta_of(Refresh(), 500)
+    >>> rule_beta(Refresh(), 20_000), rule_beta(Refresh(), 500)
     (0.95, None)
     """
     try:

@@ -29,10 +29,10 @@ from oneclock.runs.sweeps import Sweep
 from oneclock.stats.sources import budget_of
 
 BETAS, LRS = 2, 1
-"""A quadratic reaches so many swept betas and learning rates to each side of the lowest cell."""
+"""The quadratic uses this many swept betas and learning rates on each side of the lowest cell."""
 
 BEYOND = 1.0
-"""How far beyond the swept values a lowest point is looked for, in decades."""
+"""How far beyond the swept values a lowest point is searched, in decades."""
 
 FINE, COARSE = 0.01, 0.02
 """Steps of that search, in decades: along one coordinate, and along each of two."""
@@ -42,7 +42,7 @@ FINE, COARSE = 0.01, 0.02
 class Profile:
     """The deviance of every value that one coordinate of the lowest point may have; `best` has the smallest.
 
-    `freedom` is that of the noise; 0 where the noise is not known and the deviances are not to scale. `inside` says
+    `freedom` is that of the noise; 0 if the noise is not known and the deviances are not to scale. `inside` says
     whether the best lies within what was swept.
     """
 
@@ -53,7 +53,7 @@ class Profile:
     inside: bool
 
     def interval(self, level: float = LEVEL) -> tuple[float, float] | None:
-        """The lowest and highest value within the confidence set; infinite where it reaches the end of the search."""
+        """The lowest and highest value within the confidence set; infinite if it reaches the end of the search."""
         if not self.freedom:
             return None
         kept = np.flatnonzero(self.deviance - self.deviance.min() <= f_quantile(level, 1, self.freedom))
@@ -80,7 +80,7 @@ def profiles_of(sweep: Sweep) -> Profiles | None:
 
 
 def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
-    """One profile per coordinate, from runs around the lowest cell; None where they do not determine a quadratic."""
+    """One profile per coordinate, from runs around the lowest cell; None if they do not determine a quadratic."""
     near = _neighbourhood(runs, has_lrs)
     u = np.array([math.log10(1 - run[0]) for run in near])
     w = np.array([math.log10(run[1]) for run in near]) if has_lrs else np.zeros(len(near))
@@ -114,7 +114,7 @@ def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
 
 
 def _lowest_point(bend: np.ndarray) -> np.ndarray | None:
-    """Where the fitted quadratic has both slopes 0; None where it bends down in some direction."""
+    """Where the fitted quadratic has both slopes 0; None if it bends down in some direction."""
     if len(bend) == 2:
         return np.array([-bend[1] / (2 * bend[0])]) if bend[0] > 0 else None
     a, b, c = bend[:3]
@@ -148,7 +148,7 @@ def _around(values: Sequence[Any], middle: Any, reach: int) -> set[Any]:
 
 
 def _search_grid(axis: np.ndarray, top: float, step: float) -> np.ndarray:
-    """Where a lowest point is looked for: over the axis and beyond its ends, up to `top`."""
+    """The values at which a lowest point is searched: the axis and beyond its ends, up to `top`."""
     return np.arange(axis.min() - BEYOND, min(axis.max() + BEYOND, top) + step / 2, step)
 
 
@@ -192,7 +192,7 @@ def _deviance_of_pairs(solved: np.ndarray, spread: np.ndarray, x: np.ndarray, y:
 class SeriesPoint:
     """The best beta at one length by a fitted quadratic, with its 95 % CI, and its refreshes over the planned steps.
 
-    `bracketed` is False where the best lies outside what was swept. Intervals are None where every run is needed to fit
+    `bracketed` is False if the best lies outside what was swept. Intervals are None if every run is needed to fit
     the quadratic. `lr` is the best learning rate where several were swept.
     """
 
@@ -239,7 +239,7 @@ class SurfaceCell:
 class Surface:
     """The loss over beta and learning rate of one experiment: every cell, the lowest one, and the fitted best pair.
 
-    `beta` and `lr` are the lowest point of the fitted quadratic, with 95 % CIs (None where too few cells are known).
+    `beta` and `lr` are the lowest point of the fitted quadratic, with 95 % CIs (None if too few cells are known).
     `beta_inside` and `lr_inside` say whether it lies within what was swept.
     """
 
@@ -256,7 +256,7 @@ class Surface:
 def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
     """The loss over beta and learning rate with its fitted best pair (`profiles_of` the sweep).
 
-    None where fewer than two learning rates were swept.
+    None if fewer than two learning rates were swept.
     """
     if len({run.lr for run in sweep.tied} - {None}) < 2:
         return None
@@ -319,7 +319,7 @@ def _series(name: str, group: Sequence[tuple[float, Profile, Profile | None]]) -
 
 
 ALPHAS = np.round(np.arange(-2.0, 3.0001, 0.01), 2)
-"""Exponents that are looked at."""
+"""The exponents that are tried."""
 
 
 def exponent(

@@ -1,4 +1,4 @@
-"""Uncertainty of the paper's figures: seeds resampled within experiments, and experiments resampled; all vectorised.
+"""Uncertainty of the paper's figures: seeds resampled within experiments, and experiments resampled; vectorised.
 
 Three seeds are too few to resample one beta by itself (no interval of three values holds its mean more than three
 times in four). So the relative residuals of all betas with several seeds are pooled, which also gives a beta with one
@@ -60,7 +60,7 @@ class SeedNoise:
 
 
 def seed_noise(losses: Losses) -> SeedNoise | None:
-    """The residuals of every experiment; None where no beta anywhere has two seeds that differ."""
+    """The residuals of every experiment; None if no beta anywhere has two seeds that differ."""
     several = losses.counts > 1
     if not several.any():
         return None
@@ -80,7 +80,7 @@ def seed_noise(losses: Losses) -> SeedNoise | None:
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """Draws shared by every rule, so that rules are compared on the same ones.
+    """Draws shared by all rules, so that rules are compared on the same draws.
 
     `noise` is the seed spread and `loss` draws x n x m resampled L with its `best` (all None without seeds); `uniforms`
     are, per set of k experiments, draws x k numbers in [0, 1) that choose its members.
@@ -103,7 +103,7 @@ class Resamples:
         """draws x n gaps that the truth may have at `index`: the positive part of 2 * distance - resampled distance."""
         if self.loss is None or self.best is None:
             return None
-        seen = best_of(losses.loss).distance(take_selected(losses.loss, index), index)
+        seen = lowest_losses(losses.loss).distance(take_selected(losses.loss, index), index)
         drawn = self.best.distance(take_selected(self.loss, index), index)
         with np.errstate(invalid="ignore"):
             return np.where(np.isfinite(seen), np.maximum(2 * seen - drawn, 0), take_selected(losses.gaps, index))
@@ -124,8 +124,8 @@ class Lowest:
             return (loss - others) / others
 
 
-def best_of(loss: np.ndarray) -> Lowest:
-    """From ... x n x m losses; the second is infinite where an experiment has one beta."""
+def lowest_losses(loss: np.ndarray) -> Lowest:
+    """From ... x n x m losses; the second is infinite if an experiment has one beta."""
     filled = np.where(np.isnan(loss), np.inf, loss)
     index = np.argmin(filled, axis=-1)
     first = np.take_along_axis(filled, index[..., None], axis=-1)[..., 0]
@@ -141,7 +141,7 @@ def resample(
     noise = seed_noise(losses)
     loss = noise.draw(losses.loss, losses.counts, draws, rng) if noise else None
     uniforms = {name: rng.random((draws, len(rows))) for name, rows in sets.items()}
-    return Resamples(level, noise, loss, None if loss is None else best_of(loss), uniforms)
+    return Resamples(level, noise, loss, None if loss is None else lowest_losses(loss), uniforms)
 
 
 def basic_interval(figure: float, drawn: np.ndarray | None, level: float, floor: float = 0.0) -> Interval | None:
@@ -156,8 +156,8 @@ def basic_interval(figure: float, drawn: np.ndarray | None, level: float, floor:
     return Interval(max(float(2 * figure - high), floor), max(float(2 * figure - low), floor), level)
 
 
-def joined(interval: Interval | None, likely: np.ndarray | None) -> Interval | None:
-    """The interval, widened to hold the same quantiles of likely figures: a figure of 0 is not certain to be 0."""
+def widened(interval: Interval | None, likely: np.ndarray | None) -> Interval | None:
+    """The interval, widened to the same quantiles of likely figures: a figure of 0 may still be above 0."""
     if interval is None or likely is None:
         return interval
     low, high = central(likely, interval.level)

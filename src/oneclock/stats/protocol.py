@@ -15,9 +15,9 @@ import numpy as np
 from oneclock.rule import Fixed, Rule
 from oneclock.runs.paired import Interval
 from oneclock.runs.sweeps import Losses, Sweep, losses_of
-from oneclock.stats.experiments import beta_of
-from oneclock.stats.intervals import DRAWS, Resamples, basic_interval, joined, resample
-from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, take_selected, within
+from oneclock.stats.experiments import rule_beta
+from oneclock.stats.intervals import DRAWS, Resamples, basic_interval, resample, widened
+from oneclock.stats.risk import Estimate, Risk, RuleRow, mean_max_cvar, take_selected, within
 from oneclock.stats.sources import Horizons
 
 FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")
@@ -25,7 +25,7 @@ FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")
 
 @dataclass(frozen=True, eq=False)
 class ProtocolData:
-    """What every rule meets: n sweeps with their horizons, split into `sets` of indices, and the draws."""
+    """The data for every rule: n sweeps with their horizons, split into `sets` of indices, and the draws."""
 
     losses: Losses
     horizons: tuple[float, ...]
@@ -52,7 +52,7 @@ class ProtocolData:
         )
 
     def risk(self, index: np.ndarray, split: str) -> Risk | None:
-        """The risk of these picks on one split; None where it is empty or the rule has no beta anywhere in it."""
+        """The risk of these picks on one split; None if it is empty or the rule has no beta anywhere in it."""
         rows = self.sets[split]
         answered = rows[index[rows] >= 0]
         if not len(answered):
@@ -72,7 +72,7 @@ class ProtocolData:
                 self._interval(float(value), figure, drawn[0], likely[0]),
                 self._interval(float(value), figure, drawn[1], likely[1]),
             )
-            for figure, value in enumerate(figures(gaps))
+            for figure, value in enumerate(mean_max_cvar(gaps))
         )
         return Risk(experiments, len(answered), mean, largest, tail, int(within(gaps)))
 
@@ -81,7 +81,7 @@ class ProtocolData:
     ) -> Interval | None:
         if drawn is None or likely is None:
             return None
-        return joined(basic_interval(value, drawn[index], self.resamples.level), likely[index])
+        return widened(basic_interval(value, drawn[index], self.resamples.level), likely[index])
 
     def drawn(
         self, gaps: np.ndarray | None, index: np.ndarray, split: str, answered: np.ndarray
@@ -89,18 +89,17 @@ class ProtocolData:
         """From draws x n gaps (None: no seeds), 3 x draws figures: as drawn, and with experiments resampled too."""
         by_seed = None if gaps is None else gaps[:, answered]
         if len(answered) < 2:
-            return (None if by_seed is None else figures(by_seed)), None
+            return (None if by_seed is None else mean_max_cvar(by_seed)), None
         members = (self.resamples.uniforms[split][:, : len(answered)] * len(answered)).astype(np.intp)
         if by_seed is None:
-            return None, figures(take_selected(self.losses.gaps, index)[answered][members])
-        return figures(by_seed), figures(np.take_along_axis(by_seed, members, axis=1))
+            return None, mean_max_cvar(take_selected(self.losses.gaps, index)[answered][members])
+        return mean_max_cvar(by_seed), mean_max_cvar(np.take_along_axis(by_seed, members, axis=1))
 
 
 def best_fixed(data: ProtocolData, figure: Literal["mean", "max"]) -> Fixed:
     """The swept beta with the smallest development mean (or max) gap when used everywhere; ties to the smaller beta.
 
-    One that every experiment was swept at comes before one that some were not. Without development experiments all of
-    them choose.
+    Betas that every experiment swept are preferred. Without development experiments, all experiments choose.
     """
     rows = data.sets["development"] if len(data.sets["development"]) else data.sets["all"]
     index = FIGURES.index(figure)
@@ -117,12 +116,12 @@ def _figure(data: ProtocolData, rule: Rule, rows: np.ndarray, number: int) -> tu
     """How many experiments the rule has no beta for, and the figure over the others."""
     index = select_beta(rule, data.horizons, data.losses.betas)
     answered = rows[index[rows] >= 0]
-    value = float(figures(take_selected(data.losses.gaps, index)[answered])[number]) if len(answered) else np.inf
+    value = float(mean_max_cvar(take_selected(data.losses.gaps, index)[answered])[number]) if len(answered) else np.inf
     return len(rows) - len(answered), value
 
 
 def index_of(data: ProtocolData, row: RuleRow) -> np.ndarray:
-    """Where the betas that a rule picked stand in what each experiment was swept at; -1 where it has none."""
+    """The index of the rule's picks among the swept betas of each experiment; -1 where it has none."""
     return np.array(
         [
             -1 if beta is None else int(np.searchsorted(grid, beta))
@@ -138,7 +137,7 @@ def _known(values: np.ndarray) -> tuple[float | None, ...]:
 def protocol_data(
     sweeps: Sequence[Sweep], horizons: Sequence[Horizons], draws: int = DRAWS, seed: int = 0
 ) -> ProtocolData:
-    """What every rule meets: the arrays of the sweeps, their split, and the resampled draws."""
+    """The data for every rule: the arrays of the sweeps, their split, and the resampled draws."""
     losses = losses_of(sweeps)
     splits = np.array([sweep.split for sweep in sweeps])
     sets = {split: np.flatnonzero(splits == split) for split in ("development", "heldout")}
@@ -152,7 +151,7 @@ def protocol_data(
 
 
 _APART = 1e-12
-"""Between betas that are farther apart, no rounding hides which is nearer."""
+"""For betas farther apart than this, rounding cannot change which one is nearer."""
 
 
 def nearest(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
@@ -186,7 +185,7 @@ def select_beta(rule: Rule, horizons: Sequence[float], grids: np.ndarray) -> np.
     """
     picks = np.full(len(grids), -1)
     for row, (horizon, grid) in enumerate(zip(horizons, grids, strict=True)):
-        beta = beta_of(rule, horizon)
+        beta = rule_beta(rule, horizon)
         if beta is not None and (not isinstance(rule, Fixed) or beta in grid):
             picks[row] = nearest(np.array([beta]), grid)[0]
     return picks

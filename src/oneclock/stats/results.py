@@ -1,7 +1,7 @@
-"""What is known about one experiment, as frozen values without behaviour. `experiments` makes them.
+"""The results of one experiment, as frozen values without behaviour. `experiments` makes them.
 
 Units: excess losses, gaps and the bounds of their intervals are fractions (0.01 is one percent), times are optimizer
-steps, losses are as measured. An excess is infinite where the beta has no finite loss. None means "not known".
+steps, losses are as measured. An excess is infinite if the beta has no finite loss. None means "not known".
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from oneclock.stats.sources import Horizons
 
 @dataclass(frozen=True)
 class TimeToTarget:
-    """Steps until the validation loss first reaches 1.01 * min L: the median over seeds, a seed that never does last.
+    """Steps until the validation loss first reaches 1.01 * min L: the median over seeds, a seed that never does counts
+    as the slowest.
 
-    `steps` is None where that median seed never does; `ratio` is to the oracle's own steps (1 is as fast).
+    `steps` is None if that median seed never does; `ratio` is to the oracle's own steps (1 is as fast).
     """
 
     steps: float | None
@@ -31,7 +32,7 @@ class TimeToTarget:
 
 @dataclass(frozen=True)
 class BetaPoint:
-    """One tied beta of a sweep at its own best learning rate (`lr`; None where one was used).
+    """One tied beta of a sweep at its own best learning rate (`lr`; None if one was used).
 
     `loss` is paired by seed: the loss of the mean seed. `excess` is how far it lies above the best beta, with a 95 % CI
     that holds for all betas of the sweep together; 0 and None at the best beta itself. `mean_loss` is the paper's
@@ -80,8 +81,8 @@ class BaselinePoint:
 class RuleCost:
     """What a rule would have cost in one experiment: its own beta, and the excess loss there over the best beta.
 
-    `name` is `recommended`, `paper`, or that of a rule that was given. `beta` is None where the rule has none for so
-    many steps. `excess` is interpolated between the swept betas `neighbours`; it is None where none lies near enough.
+    `name` is `recommended`, `paper`, or that of a rule that was given. `beta` is None if the rule has none for so
+    many steps. `excess` is interpolated between the swept betas `neighbours`; it is None if none lies near enough.
     """
 
     name: str
@@ -101,7 +102,7 @@ class ExperimentResult:
 
     By the paper's protocol: `oracle_beta` has the smallest mean loss, `rule_beta` is the refresh rule's own value at
     T_ES, `selected_beta` the nearest swept one (None where T <= R0) and `selected_gap` its gap; `stable_from` and
-    `stable_to` bound the horizons with the same selection (None: open). `missing` says in words what is not there.
+    `stable_to` bound the horizons with the same selection (None: open). `missing` says in words what is missing.
     """
 
     name: str

@@ -18,7 +18,7 @@ NEAR = 0.01
 class Estimate:
     """A figure with its uncertainty: `seeds` with these experiments held fixed, `experiments` with them resampled too.
 
-    `seeds` is None where no beta has two seeds, `experiments` where there is only one.
+    `seeds` is None if no beta has two seeds, `experiments` where there is only one.
     """
 
     value: float
@@ -45,7 +45,7 @@ class Risk:
 class RuleRow:
     """A rule on the same sweeps as every other: its betas, and its risk by split.
 
-    `betas` and `gaps` follow the order of `Analysis.experiments`. A beta is None where the rule has none; a gap is None
+    `betas` and `gaps` follow the order of `Analysis.experiments`. A beta is None if the rule has none; a gap is None
     where it was not measured near that beta. `horizon` says whether the rule saw the planned steps or T_ES. `chosen_by`
     names how it was picked on the development experiments ("mean", "max"), if it was.
     """
@@ -70,17 +70,17 @@ def cvar(gaps: np.ndarray, share: float = 0.25) -> np.ndarray:
     return np.partition(gaps, -count, axis=-1)[..., -count:].mean(axis=-1)
 
 
-def figures(gaps: np.ndarray) -> np.ndarray:
+def mean_max_cvar(gaps: np.ndarray) -> np.ndarray:
     """(mean, max, CVaR) along the last axis, stacked in front.
 
-    >>> figures(np.array([1.0, 3.0]))
+    >>> mean_max_cvar(np.array([1.0, 3.0]))
     array([2., 3., 3.])
     """
     return np.stack([gaps.mean(axis=-1), gaps.max(axis=-1), cvar(gaps)])
 
 
 def central(drawn: np.ndarray, level: float, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The quantiles that leave (1 - level) / 2 of the draws on either side; infinite where infinite draws decide.
+    """The quantiles that leave (1 - level) / 2 of the draws on either side; infinite if infinite draws decide them.
 
     >>> tuple(map(float, central(np.array([1.0, 2.0, 3.0]), level=1.0)))
     (1.0, 3.0)
@@ -100,6 +100,6 @@ def within(gaps: np.ndarray) -> np.ndarray:
 
 
 def take_selected(values: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """values[..., i, index[i]]: what each experiment has at its pick, NaN where the pick is -1."""
+    """values[..., i, index[i]]: what each experiment has at its pick, NaN if the pick is -1."""
     taken = np.take_along_axis(values, np.maximum(index, 0).reshape((1,) * (values.ndim - 2) + (-1, 1)), axis=-1)
     return np.where(index < 0, np.nan, taken[..., 0])

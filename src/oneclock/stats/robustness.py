@@ -1,4 +1,4 @@
-"""How much the choice of beta depends on T_ES: stability intervals, and noise in it."""
+"""How much the choice of beta depends on T_ES: stability intervals, and noise in T_ES."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def stability(data: ProtocolData, rule: Refresh, names: Sequence[str], splits: S
 
 
 def mean_width(rows: Sequence[Stability]) -> float | None:
-    """The mean of (upper - lower) / lower; None where an interval is open, or there is none."""
+    """The mean of (upper - lower) / lower; None if an interval is open, or there is none."""
     widths = [(row.upper - row.lower) / row.lower for row in rows if row.lower and row.upper]
     return float(np.mean(widths)) if widths and len(widths) == len(rows) else None
 
@@ -107,7 +107,7 @@ def noise_study(
     """T' = T (1 + eps) with eps ~ N(0, sigma), `draws` per experiment, `repeats` times: figures and their range.
 
     Here, and only here, beta is clipped into the grid. An experiment where the rule has no beta stays out. Without
-    noise one draw says it all.
+    noise one draw is enough.
     """
     answered = select_beta(rule, data.horizons, data.losses.betas) >= 0
     sets = {name: rows[answered[rows]] for name, rows in data.sets.items()}

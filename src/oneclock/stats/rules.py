@@ -18,8 +18,8 @@ import numpy as np
 from oneclock.rule import Rule
 from oneclock.runs.noise import Cell, t_reach
 from oneclock.runs.paired import LEVEL, Difference, Interval
-from oneclock.stats.experiments import FittedSweep, beta_of
-from oneclock.stats.risk import Estimate, Risk, RuleRow, figures, within
+from oneclock.stats.experiments import FittedSweep, rule_beta
+from oneclock.stats.risk import Estimate, Risk, RuleRow, mean_max_cvar, within
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RuleComparison:
 class Outcome:
     """A rule's beta in every sweep, and that beta as a mixture of swept ones.
 
-    A mixture is None where the rule has no beta or none was swept near it, and empty where a run diverged there.
+    A mixture is None if the rule has no beta or none was swept near it, and empty if a run diverged there.
     """
 
     name: str
@@ -68,9 +68,9 @@ def outcome(
     name: str | None = None,
     chosen_by: str | None = None,
 ) -> Outcome:
-    """What the rule says in every sweep: at the planned steps, or at these."""
+    """The rule's betas in every sweep: at the planned steps, or at the given ones."""
     horizons = [sweep.steps for sweep in sweeps] if steps is None else steps
-    betas = [beta_of(rule, horizon) for horizon in horizons]
+    betas = [rule_beta(rule, horizon) for horizon in horizons]
     return outcome_of(name or rule.name, betas, sweeps, "planned" if steps is None else "t_es", chosen_by)
 
 
@@ -81,7 +81,7 @@ def outcome_of(
     horizon: str = "planned",
     chosen_by: str | None = None,
 ) -> Outcome:
-    """The same for betas that are known."""
+    """The same for given betas."""
     mixtures = tuple(sweep.mixture(beta) for sweep, beta in zip(sweeps, betas, strict=True))
     return Outcome(name, horizon, chosen_by, tuple(betas), mixtures)
 
@@ -103,7 +103,7 @@ def _risk(excesses: Sequence[Difference | None]) -> Risk | None:
     if not measured:
         return None
     values = np.array([one.value for one in measured])
-    mean, largest, tail = map(float, figures(values))
+    mean, largest, tail = map(float, mean_max_cvar(values))
     estimates = Estimate(mean, None, mean_interval(measured)), Estimate(largest, None, None), Estimate(tail, None, None)
     return Risk(len(excesses), len(measured), *estimates, int(within(values)))
 
@@ -188,7 +188,7 @@ def random_effects(
 
     The error of an effect is small wherever two rules have almost the same beta. Such a sweep must not outweigh the
     others, so for its weight the error is at least that of a mean of three runs (`spreads` are those of one run). The
-    degrees of freedom count how many sweeps of equal weight would say as much.
+    degrees of freedom count the number of sweeps of equal weight with the same information, less one.
 
     >>> mean, interval = random_effects([0.1, 0.3], [0.1, 0.1], [0.1, 0.1], [8, 8])
     >>> round(mean, 3), interval.lower < 0 < interval.upper
@@ -204,7 +204,7 @@ def random_effects(
     weight = 1 / (variance + _between(value, variance))
     weight /= weight.sum()
     mean = float(weight @ value)
-    alike = float(1 / (weight @ weight))  # as many sweeps of equal weight would say as much
+    alike = float(1 / (weight @ weight))  # the number of sweeps of equal weight with the same information
     scatter = float(weight**2 @ (value - mean) ** 2) / max(1 - 1 / alike, 1e-9)
     plain = float(weight @ (value - mean) ** 2) / (len(value) - 1)
     half = t_reach(level, max(alike - 1, 1.0)) * math.sqrt(max(scatter, plain, float(weight**2 @ error**2)))
@@ -212,7 +212,7 @@ def random_effects(
 
 
 def _between(value: np.ndarray, variance: np.ndarray) -> float:
-    """The variance of the effects between sweeps, after Paule and Mandel: 0 where the errors explain their scatter."""
+    """The variance of the effects between sweeps, after Paule and Mandel: 0 if the errors explain their scatter."""
 
     def surplus(between: float) -> float:
         weight = 1 / (variance + between)

@@ -1,6 +1,6 @@
-"""The door into the analysis: a table or a study, and for the paper's own experiments what the paper says of them.
+"""Reads the input of the analysis: a table or a study. Experiments of the paper get missing facts from the paper.
 
-The losses that the paper's authors publish come without T_ES and without budgets; both are printed in the paper.
+The authors' published losses have no T_ES and no budgets; both are printed in the paper.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Swe
 
     >>> study = read({"model": ["ViT-B/16"], "dataset": ["CIFAR-100"], "beta": [0.9], "seed_best_val_losses": ["1;2"]})
     >>> study.sweeps[0].t_es, study.sweeps[0].budget, study.missing[0]
-    (20000, 19500, "T_ES and budget are the paper's, for the table has neither: ViT-B/16, CIFAR-100")
+    (20000, 19500, "T_ES and budget are the paper's, because the table has neither: ViT-B/16, CIFAR-100")
     """
-    study = table.read(source)
+    study = table.read_source(source)
     filled = tuple(map(_with_the_papers, study.sweeps))
     names = [new.name for old, new in zip(study.sweeps, filled, strict=True) if new is not old]
     if not names:
         return study
-    sentence = f"T_ES and budget are the paper's, for the table has neither: {'; '.join(names)}"
+    sentence = f"T_ES and budget are the paper's, because the table has neither: {'; '.join(names)}"
     return Sweeps(filled, (*study.missing, sentence))
 
 
@@ -47,12 +47,12 @@ def _with_the_papers(sweep: Sweep) -> Sweep:
 
 
 HorizonSource = Literal["given", "stop", "best", "budget"]
-"""Where a horizon comes from: the table's t_es, the curves by one of the two conventions, or the planned steps."""
+"""The source of a horizon: the table's t_es, the curves by one of the two conventions, or the planned steps."""
 
 
 @dataclass(frozen=True)
 class Horizons:
-    """T_ES of one experiment in every way it is known; `used` is the one the rules saw, `source` which one that is.
+    """T_ES of one experiment from every source; `used` is the one for the rules, and `source` says which one it is.
 
     `stop` and `best` are rounded to one significant digit by the two conventions, `raw_stop` and `raw_best` are not.
     """
@@ -76,9 +76,9 @@ def budget_of(sweep: Sweep) -> float | None:
 def horizon_of(sweep: Sweep, convention: Convention) -> tuple[float, float] | None:
     """(T_ES to one digit, unrounded) from the two best betas; None without curves.
 
-    >>> from oneclock.runs.table import read
+    >>> from oneclock.runs.table import read_source
     >>> table = {"experiment": "aa", "budget": [1500] * 2, "beta": [0.9] * 2, "step": [500, 1000], "val_loss": [2, 1]}
-    >>> horizon_of(read(table).sweeps[0], "stop")
+    >>> horizon_of(read_source(table).sweeps[0], "stop")
     (1000, 1000.0)
     """
     best, budget = _two_best(sweep), budget_of(sweep)
@@ -111,7 +111,7 @@ def horizons_of(sweep: Sweep) -> Horizons:
 
 
 def _two_best(sweep: Sweep) -> dict[float, list[Curve]] | None:
-    """The curves of the two betas with the lowest L; None where one of their runs has none."""
+    """The curves of the two betas with the lowest L; None if one of their runs has none."""
     by_beta: dict[float, list[RunRecord]] = {}
     for run in sweep.tied:
         if run.best_loss is not None:

@@ -1,7 +1,7 @@
 """Every table of an analysis: plain values with their columns, nothing rendered.
 
 First the five tables of the paper. They follow its protocol: rules by T_ES at the nearest swept beta, and gaps of plain
-means to the oracle. Then those that the paper has none of: rules side by side, baselines, learning rates, series.
+means to the oracle. Then tables that are not in the paper: rules side by side, baselines, learning rates, series.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def interval_columns(figure: str, group: str, form: str, percent: bool = False) 
 
 
 def bounds(interval: Interval | None) -> tuple[float | None, float | None]:
-    """Both ends of an interval as cells; of none, two that are not known."""
+    """Both ends of an interval as cells; two unknown ones if there is no interval."""
     return (None, None) if interval is None else (interval.lower, interval.upper)
 
 
@@ -282,7 +282,7 @@ def _time(risk: TimeRisk | None, name: str) -> Cell:
 
 
 def horizons(analysis: Analysis) -> Table:
-    """T_ES in every way it is known, beside the planned steps."""
+    """T_ES from every source, beside the planned steps."""
     rows = [(e.name, e.budget, e.horizons.given, e.horizons.stop, e.horizons.best) for e in analysis.experiments]
     return Table(
         name="horizons",
@@ -322,7 +322,7 @@ def baselines(analysis: Analysis) -> Table:
 
 
 def _with_column(table: Table, at: int, column: Column, values: Sequence[float | None]) -> Table:
-    """The table with one more column at this place; itself where there is no value."""
+    """The table with one more column at this position; unchanged if the column would be empty."""
     if all(value is None for value in values):
         return table
     rows = tuple((*row[:at], value, *row[at:]) for row, value in zip(table.rows, values, strict=True))
@@ -330,7 +330,9 @@ def _with_column(table: Table, at: int, column: Column, values: Sequence[float |
 
 
 def best_pairs(analysis: Analysis) -> Table:
-    """The best pair of beta and learning rate, measured and by a fitted bowl; no rows where one rate was swept."""
+    """The best pair of beta and learning rate, measured and by a fitted quadratic; no rows if one learning rate was
+    swept.
+    """
     rows: list[tuple[Cell, ...]] = []
     for result in analysis.experiments:
         if (surface := result.surface) is not None:
@@ -390,4 +392,4 @@ EVERY: tuple[Callable[[Analysis], Table], ...] = (
     time_to_target,
     series,
 )
-"""The paper's five, and these; one that a study has nothing for has no rows."""
+"""All tables: the paper's five, and the others; a table has no rows if a study has no data for it."""

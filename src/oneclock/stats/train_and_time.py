@@ -1,4 +1,4 @@
-"""What the paper's introduction claims and no table of it shows: train robustness, and preserved time to target.
+"""Two claims of the paper's introduction that none of its tables shows: train robustness and time to target.
 
 Train robustness is the gap on the training loss of the beta that a rule picks. Its time to target is that of 1.01 times
 the best validation loss, over the oracle's own. Both are summed up over experiments as validation gaps are.
@@ -18,7 +18,7 @@ from oneclock.stats.experiments import FittedSweep
 from oneclock.stats.intervals import resample
 from oneclock.stats.protocol import ProtocolData, index_of
 from oneclock.stats.results import ExperimentResult
-from oneclock.stats.risk import Estimate, RuleRow, central, figures
+from oneclock.stats.risk import Estimate, RuleRow, central, mean_max_cvar
 from oneclock.stats.rules import RuleComparison, compare_all, outcome_of
 from oneclock.stats.verdict import comparison_words
 
@@ -27,8 +27,8 @@ from oneclock.stats.verdict import comparison_words
 class TimeRisk:
     """Times to target of one rule over a set of experiments, in units of the oracle's own (1 is as fast).
 
-    In `reached` of `answered` experiments the rule's beta gets there; the others count with their whole budget, so that
-    figures are then at least so large, and have no interval. Intervals are over experiments alone.
+    In `reached` of `answered` experiments the rule's beta reaches the target. The others count with their whole budget:
+    the figures are then lower bounds without an interval. Intervals are over experiments alone.
     """
 
     answered: int
@@ -42,8 +42,8 @@ class TimeRisk:
 class TimeRow:
     """A rule's times to target over the oracle's own, in the order of `Analysis.experiments`.
 
-    None where one is not known: no curves, no beta by the rule, or the oracle's own median seed stays above the target.
-    `reached` is False where the target is not, and the ratio is that of the whole budget.
+    None if one is not known: no curves, no beta by the rule, or the oracle's own median seed stays above the target.
+    `reached` is False if the target is not, and the ratio is that of the whole budget.
     """
 
     name: str
@@ -56,10 +56,10 @@ class TimeRow:
 
 @dataclass(frozen=True)
 class TrainAndTime:
-    """What the paper's introduction claims without a table, for the rules that are more than one swept beta.
+    """The two claims, for all rules except fixed betas.
 
     `train` has gaps on the training loss in place of those on the validation loss, where it was recorded; `times` are
-    the times to target, where there are curves. Both are empty where no experiment has them. `comparisons` set rules
+    the times to target, where there are curves. Both are empty if no experiment has them. `comparisons` set rules
     against one another on the training loss, where both have a beta; `verdict` says so in words.
     """
 
@@ -76,7 +76,7 @@ def train_and_time_of(
     rows: Sequence[RuleRow],
     seed: int,
 ) -> TrainAndTime:
-    """Both claims for these rules, on the experiments that have what they need. The first three are compared."""
+    """Both claims for these rules, on the experiments with the needed data. The first three rules are compared."""
     times = _times(experiments, data, rows)
     with_train = [index for index, sweep in enumerate(sweeps) if _has_train_losses(sweep)]
     if not with_train:
@@ -111,7 +111,7 @@ def _on_training_losses(
 
 
 def _at(row: RuleRow, indices: Sequence[int]) -> RuleRow:
-    """What the rule picks in these experiments alone."""
+    """The rule's picks in these experiments alone."""
     return replace(row, betas=tuple(row.betas[index] for index in indices))
 
 
@@ -164,9 +164,9 @@ def _time_risk(
     bounds: list[Interval | None] = [None] * 3
     if there == count > 1:
         drawn = measured[(data.resamples.uniforms[split][:, :count] * count).astype(np.intp)]
-        low, high = central(figures(drawn), level, axis=1)
+        low, high = central(mean_max_cvar(drawn), level, axis=1)
         bounds = [Interval(float(one), float(two), level) for one, two in zip(low, high, strict=True)]
     mean, largest, tail = (
-        Estimate(float(value), None, bound) for value, bound in zip(figures(measured), bounds, strict=True)
+        Estimate(float(value), None, bound) for value, bound in zip(mean_max_cvar(measured), bounds, strict=True)
     )
     return TimeRisk(count, there, mean, largest, tail)

@@ -1,4 +1,4 @@
-"""An analysis in words: what was chosen, how far it can be trusted, which rules are statistically tied."""
+"""An analysis in words: the choice, how far it can be trusted, and which rules are statistically tied."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def percent(gap: float) -> str:
 
 
 def interval_words(interval: Interval | None) -> str:
-    """` (95 % CI 0.1 to 0.9 %)`, or nothing where there is none.
+    """` (95 % CI 0.1 to 0.9 %)`, or nothing if there is none.
 
     >>> interval_words(Interval(-0.001, 0.009)), interval_words(None)
     (' (95 % CI -0.1 to 0.9 %)', '')
@@ -48,7 +48,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def calibration_verdict(calibration: Calibration, development: int) -> Iterator[str]:
-    """What the calibration says and what it cannot say, one sentence each."""
+    """What the calibration shows and what it cannot show, one sentence each."""
     chosen = next((row for row in calibration.candidates if row.refreshes == calibration.chosen), None)
     if chosen is None or not (risk := chosen.rule.development or chosen.rule.all):
         lowest = calibration.candidates[0].refreshes
@@ -116,7 +116,7 @@ def _percents(interval: Interval) -> str:
 
 
 def missing_everywhere(experiments: Sequence[ExperimentResult]) -> Iterator[str]:
-    """What every experiment lacks, said once."""
+    """What is missing in every experiment, as one sentence."""
     if not any(experiment.noise_floor for experiment in experiments):
         yield "No experiment has two seeds at a beta: no figure has an interval over seeds."
     if len(experiments) == 1:

@@ -7,10 +7,10 @@ commands      a command line as a target
 source        the user's Python code: found, checked, loaded
 fingerprint   what counts as the same code
 adopt         runs made elsewhere, taken into a plan
-view          what a person sees of a sweep
+view          what the user sees of a sweep
 exec/         where runs execute: execution, scheduler, supervise, server, processes, job, worker, slurm
 
-What drives a sweep is loaded when first used: a program that only looks at a study does not wait for it.
+The modules that run a sweep are loaded when first used: a program that only reads a study does not wait for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from oneclock.runs.adaptive import Adaptive
 from oneclock.runs.protocols import Grid, Paper
-from oneclock.sweep import commands  # which registers itself as a kind of target
+from oneclock.sweep import commands  # registers itself as a kind of target
 from oneclock.sweep.plan import Plan
 
 if TYPE_CHECKING:

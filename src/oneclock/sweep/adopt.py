@@ -1,8 +1,8 @@
-"""Runs made elsewhere, taken into a plan so that nothing is trained twice: from another study, a long table, or logs.
+"""Takes runs made elsewhere into a plan, so that nothing is trained twice: from another study, a long table, or logs.
 
-A run of another study is taken where it is the very run that the plan would make: same settings, same code. A table or
-a log does not say what made it: its runs are matched by experiment, beta, seed and learning rate, and taken only where
-they ran to the plan's budget. Either way the record says where it comes from, and `status` shows it.
+A run of another study is taken if it is the same run: same settings, same code. Runs of a table or a log are matched by
+experiment, beta, seed and learning rate, and taken only if they ran to the plan's budget. In both cases the record
+names its source, and `status` shows it.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
 
 ANY_SEED = -1
-"""The seed in the key of a run from a log: a log does not say it, and its run is taken for any seed."""
+"""The seed of a run from a log: a log does not state it, so the run can stand for any seed."""
 
 
 def adopt_all(plan: Plan, sources: Iterable[str | Path]) -> list[str]:
-    """Take the runs of each source into the plan's study: in words how many, and of the first that were left why.
+    """Take the runs of each source into the plan's study.
 
-    `check` the plan first. `adopt` says what is raised; the runs that were taken by then stay.
+    Returns in words how many, and why the first others were not taken.
+
+    `check` the plan first. It raises what `adopt` raises; runs taken before that stay.
     """
-    said = []
+    sentences = []
     with take_alone(plan.path):
         plan.write()
         plan.study.unpack()
         for source in sources:
             taken, left, notes = adopt(plan, source)
-            said.append(f"{taken} runs were adopted from {source}, {len(left)} left there")
-            said += [f"left: {reason}" for reason in left[:3]]
-            said += [f"note: {note}" for note in notes]
-    return said
+            sentences.append(f"{taken} runs were adopted from {source}, {len(left)} left there")
+            sentences += [f"left: {reason}" for reason in left[:3]]
+            sentences += [f"note: {note}" for note in notes]
+    return sentences
 
 
 class Adopted(NamedTuple):
-    """How many runs were taken, why others were left, and what the reader of a log warns of."""
+    """How many runs were taken, why others were not, and the warnings of the log's reader."""
 
     taken: int
     left: list[str]
@@ -51,7 +53,7 @@ class Adopted(NamedTuple):
 
 
 def adopt(plan: Plan, source: str | Path) -> Adopted:
-    """Take the runs of `source` that the plan may want and has not.
+    """Take the runs of `source` that the plan may need and does not have.
 
     The caller holds the study's claim.
 
@@ -60,7 +62,7 @@ def adopt(plan: Plan, source: str | Path) -> Adopted:
         source: A study's folder, a long table (CSV, TSV, Parquet), or a log that `advise` reads.
 
     Raises:
-        ValueError: Where the source can be read as none of these, or a log has no validation loss.
+        ValueError: If the source is none of these, or a log has no validation loss.
     """
     path = Path(source)
     if (path / "runs").is_dir() or (path / "study.json").exists():
@@ -73,15 +75,15 @@ def adopt(plan: Plan, source: str | Path) -> Adopted:
 
 def _from_study(plan: Plan, study: Path) -> Adopted:
     taken, left = 0, []
-    made = {run.key.folder: run for run in runs_of(study)}
+    own_runs = {run.key.folder: run for run in runs_of(study)}
     for target, key in _open_keys(plan):
         folder = key.folder
-        run = made.get(folder)
+        run = own_runs.get(folder)
         result = None if run is None else run.result
         if run is None or result is None or result.status == "failed":
             continue
         wanted = target.with_spec(key)
-        # The processes of an experiment multiply its batch: its record has them beside its spec, not in it.
+        # The number of processes multiplies an experiment's batch; the record holds it beside the spec.
         processes = run.key.spec.get("processes", run.environment.get("processes", 1))
         here, there = {"processes": target.processes}, {"processes": processes}
         if run.key.hash != wanted.hash or there != here:
@@ -90,7 +92,7 @@ def _from_study(plan: Plan, study: Path) -> Adopted:
             continue
         result, evaluations = run.whole()
         if result is None:
-            raise ValueError(f"{study} was changed while it was read; do it again")
+            raise ValueError(f"{study} was changed while it was read; run the command again")
         _write(plan, target, key, result, evaluations.points, study.absolute().name)
         taken += 1
     return Adopted(taken, left)
@@ -101,13 +103,13 @@ def _from_elsewhere(plan: Plan, runs: Sequence[RunRecord], name: str) -> Adopted
     free = list(_open_keys(plan))
     for run in runs:
         match = next(((target, key) for target, key in free if _fits(run, target, key, len(plan.targets))), None)
-        said = f"beta {run.beta}" + ("" if run.seed == ANY_SEED else f", seed {run.seed}")
+        run_words = f"beta {run.beta}" + ("" if run.seed == ANY_SEED else f", seed {run.seed}")
         if match is None:
-            left.append(f"{said}: the plan wants no such run, or has it")
+            left.append(f"{run_words}: the plan has no such run, or has its result already")
             continue
         target, key = match
         if run.steps != target.budget and run.status == "finished":
-            left.append(f"{said}: it ends at step {run.steps:,}, and the plan's runs at {target.budget:,}")
+            left.append(f"{run_words}: it ends at step {run.steps:,}, and the plan's runs at {target.budget:,}")
             continue
         _write(plan, target, key, run, _points(run.val, run.train), name)
         free.remove(match)
@@ -116,13 +118,16 @@ def _from_elsewhere(plan: Plan, runs: Sequence[RunRecord], name: str) -> Adopted
 
 
 def _fits(run: RunRecord, target: Target, key: RunKey, targets: int) -> bool:
-    """Whether the plan wants such a run; one without a name fits the only target, one without a seed any seed."""
+    """Whether the plan needs such a run.
+
+    A run without a name fits the only target, and one without a seed fits any seed.
+    """
     named = run.experiment == target.name or (not run.experiment and targets == 1)
     return named and (run.beta, run.lr) == (key.beta, key.lr) and run.seed in (key.seed, ANY_SEED)
 
 
 def _open_keys(plan: Plan) -> Iterator[tuple[Target, RunKey]]:
-    """Every run that the plan may ask for and that has not begun."""
+    """Every run that the plan may need and that has not begun."""
     for target in plan.targets:
         for key in plan.keys(target):
             if not (plan.run_path(key) / "run.json").exists():
@@ -130,26 +135,26 @@ def _open_keys(plan: Plan) -> Iterator[tuple[Target, RunKey]]:
 
 
 def _write(plan: Plan, target: Target, key: RunKey, run: RunRecord, points: Sequence[Point], name: str) -> None:
-    made = RunFolder.start(plan.run_path(key), target.with_spec(key), {**run.environment, "adopted": name})
-    made.replace(points)
+    folder = RunFolder.start(plan.run_path(key), target.with_spec(key), {**run.environment, "adopted": name})
+    folder.replace(points)
     reason = f"adopted from {name}" + (f"; {run.reason}" if run.reason else "")
     assert run.status in ("finished", "diverged")
-    plan.study.remember(key.folder, made.finish(run.status, run.seconds or 0.0, reason=reason))
+    plan.study.remember(key.folder, folder.finish(run.status, run.seconds or 0.0, reason=reason))
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a file is a long table of runs: it says the experiment and the beta of each row."""
+    """Whether a file is a long table of runs: it has the experiment and the beta of each row."""
     if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
         return False
     try:
-        table.read(path)
+        table.read_source(path)
     except ValueError:
         return False
     return True
 
 
 def _from_table(path: Path) -> Iterator[RunRecord]:
-    for sweep in table.read(path).sweeps:
+    for sweep in table.read_source(path).sweeps:
         for run in (*sweep.tied, *sweep.untied):
             if run.val is None and not run.diverged:
                 raise ValueError(
@@ -159,7 +164,7 @@ def _from_table(path: Path) -> Iterator[RunRecord]:
 
 
 def _validation_log(path: Path) -> Log:
-    """The log of a path; ValueError where it has no validation loss over steps."""
+    """The log of a path; ValueError if it has no validation loss over steps."""
     log = read_log(path)
     if log.unit != "steps":
         raise ValueError(f"{path} counts {log.unit}, not steps; a run is adopted with its steps")
@@ -174,7 +179,9 @@ def _from_log(log: Log) -> Iterator[RunRecord]:
     for run in log.runs:
         one, two = run.arguments.beta1, run.arguments.beta2
         if one is None or two is None:
-            raise ValueError(f"{log.path} does not say the beta of {run.name}; put it into a table with a column beta")
+            raise ValueError(
+                f"{log.path} does not state the beta of {run.name}; put it into a table with a column beta"
+            )
         key = RunKey("", one if one == two else (one, two), ANY_SEED, int(run.curve.steps[-1]))
         status: Status = "diverged" if has_diverged(run.curve.losses) else "finished"
         yield RunRecord(key, status, key.budget, reason=reason, val=run.curve)

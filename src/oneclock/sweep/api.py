@@ -84,10 +84,10 @@ def run_sweep(
         The study: `best()`, `choice()`, `table()`, `rows()`.
 
     Raises:
-        ValueError: Where the values make no sense, the folder holds another study or runs of other code, or the first
+        ValueError: If the values make no sense, the folder holds another study or runs of other code, or the first
             runs fail in the same way.
-        OSError: Where the disk takes nothing more; once it does, the same call goes on.
-        KeyboardInterrupt: Where it was asked to stop, by Ctrl-C or SIGTERM.
+        OSError: If the disk takes nothing more; once it does, the same call goes on.
+        KeyboardInterrupt: If it was asked to stop, by Ctrl-C or SIGTERM.
 
     >>> import tempfile
     >>> def train(beta, seed, run):
@@ -125,7 +125,7 @@ def make_plan(
     extend: bool = False,
     keep_runs: bool = False,
 ) -> Plan:
-    """The plan for a folder; `protocol` by name with its `values`, or a value with none beside it."""
+    """The plan for a folder; `protocol` is a name with its `values`, or a protocol value without `values`."""
     if isinstance(protocol, str):
         values = {"baselines": default_baselines(Path(out), targets)} | values
         protocol = protocol_from(protocol, **values)
@@ -143,7 +143,7 @@ def target_of(
     processes: int = 1,
     allow_early_stop: bool = False,
 ) -> Target:
-    """The target that a person means: a target, a function, or the name of one.
+    """The target for `train`: a target, a function, or the name of a function.
 
     >>> target_of("train.py:train", 100)
     Traceback (most recent call last):
@@ -157,14 +157,14 @@ def target_of(
         lab = f"an experiment of the paper is oneclock.lab.experiment_target({train!r})"
         raise ValueError(f"{train!r} is neither file.py:function nor module:function; {lab}")
     if not isinstance(train, str) and not callable(train):
-        raise ValueError(f"what to sweep must be a function, its name or a Command, got {train!r}")
+        raise ValueError(f"train must be a function, its name or a Command, got {train!r}")
     if budget is None:
-        raise ValueError("give the budget of a run in steps: a function does not say it")
+        raise ValueError("give the budget of a run in steps: a function does not state it")
     return Function.of(cast("Any", train), checked_budget(budget), name, processes, allow_early_stop)
 
 
 def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence[Observer] = ()) -> Study:
-    """Run what is left of a plan, and return its study; `run_sweep` says what is raised."""
+    """Run the rest of a plan, and return its study; it raises what `run_sweep` raises."""
     plan.check()
     for target in plan.targets if where.scheduler is None else ():
         target.check_installed()
@@ -212,9 +212,9 @@ class Tried(NamedTuple):
 
 
 def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | None = None) -> Tried:
-    """Train one run until its third evaluation or its end, in a folder that is then removed.
+    """Train one run until its third evaluation or its end, in a temporary folder.
 
-    RuntimeError where it fails, with the last lines that it printed.
+    RuntimeError if it fails, with the last lines that it printed.
     """
     protocol = Grid(betas=(beta,), seeds=target.seeds[:1], learning_rates=() if lr is None else (lr,))
     started, first = monotonic(), None
@@ -244,7 +244,7 @@ def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | 
 
 
 def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
-    """The plan and its cost in words, one line per target, then the sum; of a cluster the time of one worker."""
+    """The plan and its cost in words, one line per target, then the sum; for a cluster, the time of one worker."""
     lines: list[str] = []
     left: dict[str, int] = {}
     steps = 0
@@ -266,7 +266,7 @@ def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
 
 
 def _axes(protocol: Protocol) -> str:
-    """The betas that may run, and what is crossed with them or runs beside.
+    """The betas that may run, with their learning rates and baselines.
 
     >>> _axes(protocol_from("grid", betas=[0.5, 0.9], baselines=[(0.9, 0.999)]))
     'betas 0.5, 0.9; baselines 0.9/0.999'

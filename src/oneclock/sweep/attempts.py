@@ -1,8 +1,8 @@
-"""What an attempt at a run takes over from the attempts that died before it.
+"""What an attempt at a run keeps from earlier attempts that died.
 
-An attempt goes on from a checkpoint, or begins from zero; its evaluations alone do not say which. It counts as going on
-only where the run's folder held files for it and its first step is one that may have come next. Otherwise only its own
-evaluations count. Either is recorded as the run's reason, so that neither is silent.
+An attempt continues from a checkpoint, or begins from zero; its evaluations alone do not show which. It counts as
+continued only if the run's folder held files for it and its first step could be the next one. Otherwise only its own
+evaluations count. The run's reason records which was assumed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from oneclock.runs.folder import RunFolder
 
 
 class EarlierAttempts:
-    """The evaluations that earlier attempts at a run have left, as an attempt begins."""
+    """The evaluations of earlier attempts at a run, when an attempt begins."""
 
     def __init__(self, record: RunFolder, files: Path) -> None:
         self.points = record.points()
         self.left_files = any(files.iterdir())
-        self.note: str | None = None  # what a person should know of how they were treated
+        self.note: str | None = None  # what the user should know about how they were treated
 
     def last_kept(self, first: int | None) -> int:
-        """The last step of theirs that counts, for an attempt whose first evaluation is at step `first`, or -1.
+        """The last step of the earlier attempts that counts for an attempt with its first evaluation at step `first`,
+        or -1.
 
         Args:
-            first: None where the attempt made no evaluation: nothing was left to do after its checkpoint.
+            first: None if the attempt made no evaluation: nothing was left to do after its checkpoint.
         """
         steps = [point.step for point in self.points]
         before = [step for step in steps if first is None or step < first]
@@ -45,9 +46,9 @@ class EarlierAttempts:
 
 
 def goes_on(steps: Sequence[int], first: int) -> bool:
-    """Whether an attempt that begins with step `first` can be one that goes on after evaluations at `steps`.
+    """Whether an attempt that begins with step `first` can be a continuation after evaluations at `steps`.
 
-    It repeats one of them, or makes the next one; a checkpoint saved just before an evaluation leaves that one out.
+    It repeats one of them, or makes the next one; a checkpoint that was saved just before an evaluation skips that one.
 
     >>> goes_on([10, 20], 20), goes_on([10, 20], 30), goes_on([10, 20], 40), goes_on([4, 8, 16], 32)
     (True, True, True, True)

@@ -1,8 +1,8 @@
-"""A command of the user's as a target: its line filled in, its end awaited, its curve read from what it leaves.
+"""A user's command as a target: fill in its line, wait for its end, and read its curve.
 
 The curve comes from its log, or, where it writes none, from what it prints; both are read while it runs. Numbers and
-plain paths are filled into the line as they are. A value that a shell would read as more than a word (a folder with a
-space, or with `$(..)` in its name) goes through the environment: a shell never executes what a variable holds.
+plain paths are filled into the line as they are. A value that a shell would not read as one word (a folder with a
+space, or with `$(..)` in its name) goes through the environment: a shell never executes the value of a variable.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from oneclock.logs import Log
 
 FOLDER = "{folder}"
-"""The log that nobody chose: whatever lies in the run's own folder."""
+"""The default log: anything in the run's own folder."""
 
 EARLY_STOP = "if it may end early, sweep with allow_early_stop"
 
@@ -54,8 +54,8 @@ FILLED_IN = ("beta", "beta1", "beta2", "seed", "budget", "lr", "folder")
 """What is filled into a command's line."""
 
 _LOOK = 5.0  # seconds between two looks at a log
-_PATIENCE = 20  # a look that took a second is not repeated for twenty
-_CLOCK = 2.0  # seconds by which the times of two files may be wrong
+_PATIENCE = 20  # after a look that took a second, wait twenty seconds
+_CLOCK = 2.0  # seconds by which the times of two files may differ from the truth
 
 
 def _check_placeholders(command: str) -> None:
@@ -71,7 +71,7 @@ class Command(OwnCode):
     """A command line that trains one run, as a target of `run_sweep`.
 
     {beta} (or {beta1} and {beta2}), {seed}, {budget}, {lr} and {folder} in it are filled in. Its curve is read from
-    `log`; where no log was named and its folder holds none, from what it prints.
+    `log`; if no log was named and its folder holds none, from its output.
 
     Args:
         command: The command line, for a shell.
@@ -97,11 +97,11 @@ class Command(OwnCode):
 
     def __post_init__(self) -> None:
         if "{beta}" not in self.command and not ("{beta1}" in self.command and "{beta2}" in self.command):
-            raise ValueError("the command must say where beta goes: {beta}, or {beta1} and {beta2}")
+            raise ValueError("the command must contain a place for beta: {beta}, or {beta1} and {beta2}")
         if self.code is None:
             _check_placeholders(self.command)
         if checked_processes(self.processes) > 1:
-            under_torchrun(self.command, self.processes)  # which refuses what it cannot start
+            under_torchrun(self.command, self.processes)  # raises ValueError if it cannot start it
         checked_name(self.name)
         object.__setattr__(self, "budget", checked_budget(self.budget))
         if self.code is None:
@@ -111,14 +111,14 @@ class Command(OwnCode):
 
     @classmethod
     def from_data(cls, values: Mapping[str, Any]) -> Command:
-        """The command of a recorded study, with the code of then."""
+        """The command of a recorded study, with the code of that time."""
         names = ("command", "budget", "log", "name")
         more = {"allow_early_stop": values.get("allow_early_stop", False), "processes": values.get("processes", 1)}
         return cls(**{name: values[name] for name in names}, **more, code=values.get("code") or {})
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds to run; a command that takes none has one, since the others would repeat it."""
+        """The seeds to run; a command without {seed} has one, because others would repeat it."""
         return SEEDS if self.takes_seed else SEEDS[:1]
 
     @property
@@ -169,7 +169,7 @@ class Command(OwnCode):
         had_log = bool(earlier.points) and _newest(log) is not None
         with outlasting() as asked:
             self._follow(record, log, values, earlier)
-        if asked:  # whatever its exit code says: it was cut short
+        if asked:  # whatever its exit code is: it was interrupted
             raise KeyboardInterrupt("asked to end")
         seconds = time.monotonic() - started
         try:
@@ -189,11 +189,11 @@ class Command(OwnCode):
         return record.finish("finished", seconds, reason=self._doubts(read, earlier, had_log))
 
     def _follow(self, record: RunFolder, log: Path, values: Mapping[str, str], earlier: EarlierAttempts) -> None:
-        """Run the command to its end, with its curve so far in the record; `Failed` where it ends badly."""
+        """Run the command to its end, copying its curve into the record; `Failed` if it ends badly."""
         command = self.command if self.processes == 1 else under_torchrun(self.command, self.processes)
         line, variables = shell_line(command, values)
         pause = _LOOK
-        # Wherever the run executes, what it prints is a log: it goes to the same file.
+        # The output of the run is a log too: on every engine it goes to the same file.
         with open(record.path / "output.log", "ab") as output:
             process = subprocess.Popen(
                 line, shell=True, env=os.environ | variables, stdout=output, stderr=subprocess.STDOUT
@@ -206,18 +206,20 @@ class Command(OwnCode):
             self._look(log, record, earlier)
             pause = max(_LOOK, _PATIENCE * (time.monotonic() - looked))
         if process.returncode:
-            self._look(log, record, earlier)  # an attempt that goes on from its checkpoint needs what came before
+            self._look(
+                log, record, earlier
+            )  # an attempt that continues from its checkpoint needs the earlier evaluations
             _raise(process.returncode, last_lines(record.path))
 
     def _look(self, log: Path, record: RunFolder, earlier: EarlierAttempts) -> None:
         """Copy the curve so far; its log may be half written, or not there yet."""
         with suppress(ValueError, OSError):
             read = self._read(log, record)
-            if not read.is_training:  # a validation loss may yet come
+            if not read.is_training:  # a validation loss may follow
                 _copy(record, read, earlier)
 
     def _read(self, log: Path, record: RunFolder) -> Log:
-        """The command's log, or what it printed; ValueError where neither holds one curve in steps."""
+        """The command's log, or what it printed; ValueError if neither holds one curve in steps."""
         from oneclock.logs import NotFinite, read_log, read_text
 
         try:
@@ -243,7 +245,7 @@ class Command(OwnCode):
         return read
 
     def _doubts(self, read: Log, earlier: EarlierAttempts, had_log: bool) -> str | None:
-        """What a person should know of a curve that was taken all the same."""
+        """Warnings about a curve that was accepted."""
         doubts, last = [], read.curves[0].steps[-1]
         if last > self.budget:
             doubts.append(f"its curve goes on to step {last:,}, beyond the budget of {self.budget:,}")
@@ -262,28 +264,28 @@ class Command(OwnCode):
 
 
 def _raise(code: int, output: Sequence[str]) -> None:
-    """`Died` where a process of the command was killed, `Failed` with its last line where it ended by itself.
+    """Raise `Died` if a process of the command was killed, or `Failed` with its last line if it ended by itself.
 
     >>> _raise(137, [])
     Traceback (most recent call last):
     oneclock.sweep.exec.processes.Died: the command was killed by SIGKILL
     """
-    number = -code if code < 0 else code - 128  # a shell tells of its child's death by a signal so
-    killed = any(re.search(r"exitcode\s*:\s*-\d+", line) for line in output)  # as torchrun tells
+    number = -code if code < 0 else code - 128  # how a shell reports that a signal killed its child
+    killed = any(re.search(r"exitcode\s*:\s*-\d+", line) for line in output)  # how torchrun reports it
     if killed or number in {*signal.Signals}:
         name = signal.Signals(number).name if number in {*signal.Signals} else "a signal"
         raise Died(f"the command was killed by {name}")
-    said = f": {output[-1]}" if output else " and printed nothing"
-    raise Failed(f"the command ended with exit code {code}{said}")
+    last_line = f": {output[-1]}" if output else " and printed nothing"
+    raise Failed(f"the command ended with exit code {code}{last_line}")
 
 
 def _newest(log: Path) -> float | None:
-    """When a log (a file, or the files of a folder) was last written to; None where there is none."""
+    """When a log (a file, or the files of a folder) was last written to; None if there is none."""
     return max((file.stat().st_mtime for file in (log, *log.rglob("*")) if file.is_file()), default=None)
 
 
 def _is_older(log: Path, record: RunFolder) -> bool:
-    """Whether a log is what an earlier sweep or another program has left there."""
+    """Whether a log comes from an earlier sweep or another program."""
     newest = _newest(log)
     return newest is not None and newest < (record.path / "run.json").stat().st_mtime - _CLOCK
 
@@ -294,7 +296,7 @@ def _points(read: Log) -> list[Point]:
 
 
 def _copy(record: RunFolder, read: Log, earlier: EarlierAttempts) -> None:
-    """Copy the curve of a foreign log into the run's record, after what it goes on from."""
+    """Copy the curve of a log into the run's record, after the earlier evaluations that count."""
     points = _points(read)
     last = earlier.last_kept(points[0].step)
     points = [*(point for point in earlier.points if point.step <= last), *points]
@@ -333,7 +335,7 @@ def shell_line(command: str, values: Mapping[str, str]) -> tuple[str, dict[str, 
         if shlex.quote(value) == value:
             return value
         if quote == "'":
-            raise ValueError(f"{match[0]} stands in single quotes, and {value!r} is more than a plain word: unquote it")
+            raise ValueError(f"{match[0]} is in single quotes, and {value!r} is not one plain word: remove the quotes")
         variable = f"ONECLOCK_{match[1].upper()}"
         variables[variable] = value
         return f"${{{variable}}}" if quote else f'"${{{variable}}}"'

@@ -1,9 +1,9 @@
-"""A fingerprint of the user's own code: what a run's loss depends on and no setting says.
+"""A fingerprint of the user's own code, which decides a run's loss but is not in its settings.
 
-Files are hashed by their meaning (no comments, docstrings or layout), each by its path below its import root, so that a
-change can be named. Of a function in a file, the file and the user's own modules that it imports count; of a callable,
-its compiled code, the values it holds or uses, by their content, and the user's own modules behind them; of a command,
-the files it names. Installed packages do not count: their versions are in the record.
+Files are hashed by their meaning (without comments, docstrings and layout), each under its path below its import root,
+so that a change can be named. For a function in a file, the file and the user's own modules that it imports count. For
+a callable, its compiled code, the content of the values that it holds or uses, and the user's own modules behind them
+count. For a command, the files that it names count. Installed packages do not count: their versions are in the record.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Any
 from oneclock.sweep import source
 
 Stamp = tuple[int, int]
-"""Time and size of a file: as long as both stay, its text is taken to stay too."""
+"""Time and size of a file: if both are unchanged, its text counts as unchanged."""
 
-_LARGEST = 64 * 2**20  # of a larger file that a command names, the size stands for the content
+_LARGEST = 64 * 2**20  # of a larger file that a command names, only the size is hashed
 
 
 @dataclass(frozen=True)
 class Code:
-    """`parts`: what was hashed, by name, with its hash. `stamps`: the files behind it, by their absolute path."""
+    """`parts`: the hashes by name. `stamps`: the files behind them, by absolute path."""
 
     parts: Mapping[str, str]
     stamps: Mapping[str, Stamp]
@@ -53,7 +53,7 @@ def of_file(file: Path) -> Code:
 
 
 def of_callable(function: Callable[..., Any]) -> Code:
-    """The code and the values behind a callable of this process. ValueError where a value cannot be compared.
+    """The code and the values behind a callable of this process. ValueError if a value cannot be compared.
 
     >>> of_callable(lambda beta: beta + 1) == of_callable(lambda beta: beta + 1)
     True
@@ -74,7 +74,7 @@ def of_callable(function: Callable[..., Any]) -> Code:
 
 
 def of_command(command: str) -> Code:
-    """The files that a command line names: scripts and modules with what they import, anything else as it is.
+    """The files that a command line names: scripts and modules with their imports, other files unchanged.
 
     >>> of_command("python -m json.tool {beta}").parts
     {}
@@ -88,7 +88,7 @@ def of_command(command: str) -> Code:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """The names whose code is not the same.
+    """The names whose code differs.
 
     >>> changed({"train.py": "a", "data.py": "b"}, {"train.py": "c", "data.py": "b"})
     ['train.py']
@@ -97,7 +97,7 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 
 
 def is_untouched(stamps: Mapping[str, Stamp]) -> bool:
-    """Whether every file has the time and size that it had when it was hashed."""
+    """Whether every file still has the time and size from when it was hashed."""
     with suppress(OSError):
         return all(_stamp(Path(path)) == tuple(stamp) for path, stamp in stamps.items())
     return False
@@ -118,9 +118,9 @@ def _stamp(path: Path) -> Stamp:
 
 
 def _named_files(command: str, folder: Path, plain: dict[str, Path], scripts: dict[Path, None]) -> None:
-    """Add the files that a command line names, read in `folder`; a shell script's own lines are looked at too."""
+    """Add the files that a command line names, relative to `folder`; the lines of a shell script are read too."""
     words: list[str] = []
-    with suppress(ValueError):  # a line that only a shell understands
+    with suppress(ValueError):  # only a shell can parse this line
         words = shlex.split(command, comments=True)
     for before, word in zip(["", *words], words, strict=False):
         if before == "cd":
@@ -139,8 +139,8 @@ def _named_files(command: str, folder: Path, plain: dict[str, Path], scripts: di
 
 
 def _module_files(name: str, folder: Path) -> Iterator[Path]:
-    """The files of `python -m name`: the module, the packages around it, and what they import."""
-    folder = folder.resolve()  # the import system keeps what it knows of "." when the working directory changes
+    """The files of `python -m name`: the module, its parent packages, and their imports."""
+    folder = folder.resolve()  # the import system caches "." even if the working directory changes
     for path in source.modules_named([name, f"{name}.__main__"], [folder]):
         yield from source.own_files(path, [folder]).values()
 
@@ -158,7 +158,7 @@ def _of_bytes(path: Path) -> str:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes docstrings out: they change no loss."""
+    """Removes docstrings: they change no loss."""
 
     def _visit(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -178,14 +178,14 @@ class _Content:
     def __init__(self) -> None:
         self.parts: dict[str, str] = {}
         self.files: dict[Path, None] = {}
-        self._known: dict[int, tuple[Any, str]] = {}  # the value too: as long as it lives its id is its own
+        self._known: dict[int, tuple[Any, str]] = {}  # keeps the value alive, so that its id stays unique
         self._open: list[int] = []
 
     def of(self, value: Any, where: str) -> str:
-        """The hash of a value; `where` says for people where it was met. `Opaque` where it has none."""
+        """The hash of a value; `where` says for messages where it was found. `Opaque` where it has none."""
         if isinstance(value, _PLAIN):
             return _hash(f"{type(value).__name__} {value!r}")
-        if id(value) in self._open:  # a value that holds itself
+        if id(value) in self._open:  # a value that contains itself
             return f"<{self._open[::-1].index(id(value))}>"
         if id(value) not in self._known:
             self._open.append(id(value))
@@ -249,7 +249,7 @@ class _Content:
         return f"module {module.__name__}"
 
     def _is_own(self, module_name: str) -> bool:
-        """Whether a module is the user's own. Its file then counts, but not that of the script that runs."""
+        """Whether a module is the user's own, so that its file counts. The running script itself does not."""
         if module_name == "__main__":
             return True
         file = getattr(sys.modules.get(module_name), "__file__", None)
@@ -259,14 +259,14 @@ class _Content:
             self.files |= dict.fromkeys(source.own_files(path).values())
         return True
 
-    def _class(self, made: type, where: str) -> str:
-        named = f"class {made.__module__}.{made.__qualname__}"
-        if not self._is_own(made.__module__):
+    def _class(self, cls: type, where: str) -> str:
+        named = f"class {cls.__module__}.{cls.__qualname__}"
+        if not self._is_own(cls.__module__):
             return named
-        held = {name: value for name, value in vars(made).items() if name not in _NOT_CONTENT}
-        members = {name: self._member(value, f"{made.__qualname__}.{name}", made) for name, value in held.items()}
-        text = f"{named} {self._all('bases', made.__bases__, where)} {sorted(members.items())}"
-        self.parts[made.__qualname__] = _hash(self.parts.get(made.__qualname__, "") + _hash(text))
+        held = {name: value for name, value in vars(cls).items() if name not in _NOT_CONTENT}
+        members = {name: self._member(value, f"{cls.__qualname__}.{name}", cls) for name, value in held.items()}
+        text = f"{named} {self._all('bases', cls.__bases__, where)} {sorted(members.items())}"
+        self.parts[cls.__qualname__] = _hash(self.parts.get(cls.__qualname__, "") + _hash(text))
         return text
 
     def _member(self, value: Any, where: str, owner: type) -> str:
@@ -301,7 +301,9 @@ class _Content:
         return text
 
     def _or_file(self, value: Any, where: str, module: str) -> str:
-        """The content of what a function or a class uses; where it has none, the module's file says how it is made."""
+        """The content of a value that a function or class uses; if it has none, the file of the module that makes
+        it.
+        """
         try:
             return self.of(value, where)
         except Opaque:
@@ -322,20 +324,20 @@ class _Content:
         return _hash(f"code {takes} {code.co_varnames} {steps} {table}")
 
     def _reduced(self, value: Any, where: str) -> str:
-        """Any other object by what pickle would keep of it: how it is made, and its state."""
+        """Any other object, by what pickle would store: how it is made, and its state."""
         try:
-            made = value.__reduce_ex__(4)
+            reduced = value.__reduce_ex__(4)
         except Exception:
             raise Opaque(f"{where} holds a {type(value).__qualname__}, whose content cannot be read") from None
-        if isinstance(made, str):
-            return f"named {type(value).__module__}.{made}"
-        function, arguments, *rest = made
+        if isinstance(reduced, str):
+            return f"named {type(value).__module__}.{reduced}"
+        function, arguments, *rest = reduced
         state, items, pairs = [*rest, None, None, None][:3]
         inside = [function, type(value), arguments, state, list(items or ()), list(pairs or ())]
         return self._all("object", inside, f"{where} ({type(value).__qualname__})")
 
 
-_MARKS = "'*"  # which set a closed-over name and the keyword defaults apart from globals
+_MARKS = "'*"  # they separate closed-over names and keyword defaults from globals
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice, Path)
 _NOT_CONTENT = {
     *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__firstlineno__"),
@@ -345,7 +347,7 @@ _NOT_CONTENT = {
 
 
 def _globals_of(code: CodeType) -> Iterator[str]:
-    """The global names that compiled code and what is nested in it read."""
+    """The global names that compiled code reads, nested code included."""
     for one in dis.get_instructions(code):
         if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield one.argval
@@ -355,7 +357,7 @@ def _globals_of(code: CodeType) -> Iterator[str]:
 
 
 def _imported(code: CodeType) -> list[str]:
-    """The modules that compiled code imports as it runs; a name imported from a module may be one too."""
+    """The modules that compiled code imports when it runs; a name imported from a module may be a module too."""
     names, last = [], ""
     for one in dis.get_instructions(code):
         if one.opname == "IMPORT_NAME":
@@ -368,7 +370,7 @@ def _imported(code: CodeType) -> list[str]:
 
 def _cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # a name that has no value yet
+        with suppress(ValueError):  # a name without a value so far
             cell.cell_contents  # noqa: B018
             yield name, cell
 

@@ -1,4 +1,4 @@
-"""A sweep as it was asked for: targets and protocol, the study's folder they fill, and which runs are next."""
+"""The plan of a sweep: targets, protocol and the study's folder, and which runs are next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from oneclock.sweep.targets import Target, name_of, target_from_data
 
 
 class Plan:
-    """What a sweep is to do: `Plan(path, targets, protocol)` makes or continues a study, `Plan.read(path)` looks at it.
+    """What a sweep will do: `Plan(path, targets, protocol)` makes or continues a study, `Plan.read(path)` reads one.
 
     With `extend` it may also add to the study in the folder: experiments, betas, learning rates, seeds, baselines, or
     another protocol. With `keep_runs` finished runs stay although the code behind them has changed.
@@ -42,11 +42,11 @@ class Plan:
         self.targets, self.protocol, self.extend, self.keep_runs = list(targets), protocol, extend, keep_runs
         self._checked: Any = None
         before = self.study.header
-        had = (before or {}).get("protocol") or {}
-        if isinstance(protocol, Adaptive) and had.get("kind") == "adaptive":
-            self.protocol = replace(protocol, begin=had.get("begin", BEGAN))
+        recorded = (before or {}).get("protocol") or {}
+        if isinstance(protocol, Adaptive) and recorded.get("kind") == "adaptive":
+            self.protocol = replace(protocol, begin=recorded.get("begin", BEGAN))
         if extend and before is not None:
-            self.protocol = protocols.joined(before["protocol"], self.protocol)
+            self.protocol = protocols.extended(before["protocol"], self.protocol)
             have = {target.name for target in self.targets}
             self.targets += [target_from_data(one) for one in before["targets"] if name_of(one) not in have]
         names = [target.name for target in self.targets]
@@ -58,7 +58,7 @@ class Plan:
         """The plan in a study's folder."""
         header = Study.open(path).header
         if header is None:
-            raise ValueError(f"{path} has no study.json; the sweep's own command, given again, writes it anew")
+            raise ValueError(f"{path} has no study.json; run the sweep's command again to write it")
         try:
             targets = [target_from_data(values) for values in header["targets"]]
             return cls(path, targets, protocols.protocol_from(**header["protocol"]))
@@ -81,9 +81,9 @@ class Plan:
         return json.loads(json.dumps(plain))
 
     def check(self) -> None:
-        """ValueError where a target cannot run what is asked, or the folder holds another study; what differs.
+        """ValueError if a target cannot run the plan, or the folder holds another study; the message says what differs.
 
-        It is done again only where `study.json` has changed meanwhile.
+        The check is repeated only if `study.json` has changed meanwhile.
         """
         header = self.study.header
         if self._checked is not None and self._checked == (header,):
@@ -104,7 +104,7 @@ class Plan:
         self._checked = (header,)
 
     def _check_code(self, before: Mapping[str, Any]) -> None:
-        """Changed code is another experiment, as soon as a run has finished, unless finished runs are to be kept."""
+        """Changed code makes another experiment, if a run has finished and finished runs are not to be kept."""
         if self.keep_runs:
             return
         for target, changed in self._changed_code(before):
@@ -112,8 +112,8 @@ class Plan:
             if any(one.status != "failed" for one in done):
                 raise ValueError(
                     f"the code behind {self.path} has changed since its runs were made ({', '.join(changed)}); "
-                    "keep_runs (--keep-runs) keeps the finished ones and trains the others anew, or sweep into another "
-                    "folder"
+                    "keep_runs (--keep-runs) keeps the finished ones and trains the others again, "
+                    "or choose another folder"
                 )
 
     def _changed_code(self, before: Mapping[str, Any]) -> Iterator[tuple[Target, list[str]]]:
@@ -130,31 +130,31 @@ class Plan:
             return
         why = f"{self.path} holds another study: {'; '.join(map(_in_words, changed))}"
         if self.extend:
-            raise ValueError(f"{why}. Extending adds to it, and this would leave out {lost}")
+            raise ValueError(f"{why}. Extending can only add, but this would leave out {lost}")
         way = "" if lost else "extend it (extend), "
         raise ValueError(f"{why}. Give the same settings to continue it, {way}or choose another folder")
 
     def _check_runs(self) -> None:
-        """A folder that lost its study.json is continued by the command that made its runs, and by no other."""
+        """A folder without its study.json can only be continued by the command that made its runs."""
         by_name = {target.name: target for target in self.targets}
         for folder in self.study.folders():
             key = self.study.key(folder)
             target = by_name.get(key.experiment)
             if target is None:
-                raise ValueError(f"{self.path} holds runs of {key.experiment}, which this sweep has not")
+                raise ValueError(f"{self.path} holds runs of {key.experiment}, which is not part of this sweep")
             changed = ", ".join(differences(key.content, target.with_spec(key).content))
             if changed and not self.keep_runs:
                 raise ValueError(f"{self.path} holds runs of other settings ({changed}); choose another folder")
 
     @property
     def written(self) -> bool:
-        """Whether `study.json` says this very plan."""
+        """Whether `study.json` holds exactly this plan."""
         return not self.keep_runs and self._before() == self.described
 
     def write(self) -> None:
-        """Write `study.json` where it is not there yet, or says less, once `check` has seen what is there now.
+        """Write `study.json` if it is missing or holds less, after `check` has read the present one.
 
-        Who writes holds the study's claim: others may have written since this plan was checked without it.
+        The caller holds the study's claim: others may have written since this plan was checked without it.
         """
         self.check()
         before = self._before()
@@ -165,7 +165,7 @@ class Plan:
             self._checked = None
 
     def _start_changed_runs_anew(self) -> None:
-        """Set aside what other code has not finished: it would be neither the one nor the other."""
+        """Set aside unfinished runs of other code: otherwise they would mix both."""
         for target in self.targets:
             for key in self.keys(target):
                 folder = key.folder
@@ -177,7 +177,7 @@ class Plan:
                     self.study.set_aside(folder)
 
     def _before(self) -> dict[str, Any] | None:
-        """What the folder's study asks for; of a study of schema 1, without the hash that was of a spec's words too."""
+        """The plan in the folder. The hash of schema 1 is left out, because it covered descriptive text too."""
         header = self.study.header
         if header is None:
             return None
@@ -191,7 +191,7 @@ class Plan:
         return before
 
     def _folders_of(self, target: Target) -> dict[RunKey, str]:
-        """The folders of all keys; kept, since every look at the study needs them."""
+        """The folders of all keys; cached, because every look at the study needs them."""
         if target.name not in self._folders:
             self._folders[target.name] = {key: key.folder for key in self.keys(target)}
         return self._folders[target.name]
@@ -201,7 +201,7 @@ class Plan:
         return self.path / "runs" / key.folder
 
     def step(self, target: Target) -> Step:
-        """What the protocol wants next of a target."""
+        """The protocol's next step for a target."""
         step = protocols.next_step(self._protocol(target), self.losses(target), base_of(target))
         assert self._folders_of(target).keys() >= {*step.runs}, (
             "a run whose end is not counted would be asked for for ever"
@@ -209,7 +209,7 @@ class Plan:
         return step
 
     def _protocol(self, target: Target) -> Protocol:
-        """The protocol with the target's own seeds where nobody chose."""
+        """The protocol, by default with the target's own seeds."""
         return self.protocol if self.protocol.seeds else replace(self.protocol, seeds=target.seeds)
 
     def losses(self, target: Target) -> Losses:
@@ -234,19 +234,19 @@ class Plan:
         return folder in self.study.ended or (self.path / "runs" / folder).exists()
 
     def keys(self, target: Target) -> list[RunKey]:
-        """Every run that the protocol may ask for."""
+        """Every run that the protocol may need."""
         return protocols.all_keys(self._protocol(target), base_of(target))
 
 
 def base_of(target: Target) -> RunKey:
-    """A key of the target, from which `at` makes those of its runs; without the spec, which `with_spec` adds."""
+    """A key of the target, from which `at` makes the keys of its runs; `with_spec` adds the spec."""
     return RunKey(target.name, 0.0, 0, target.budget)
 
 
 def default_baselines(path: Path, targets: Sequence[Target]) -> tuple[tuple[float, float], ...]:
-    """The pairs beside a sweep where nobody chose: the study's own, else `BASELINES` if every target takes pairs.
+    """The default baselines: the study's own, else `BASELINES` if every target takes pairs.
 
-    A function takes them where its annotation says so: `def train(beta: float | tuple[float, float], seed, run)`.
+    A function takes them if its annotation says so: `def train(beta: float | tuple[float, float], seed, run)`.
     """
     if (header := Study(path).header) is not None:
         protocol = header.get("protocol") or {}
@@ -255,7 +255,7 @@ def default_baselines(path: Path, targets: Sequence[Target]) -> tuple[tuple[floa
 
 
 _NOT_COMPARED = ("code", "allow_early_stop")
-"""What a target may change between two calls: code is compared by itself, the other changes no run."""
+"""What may differ between two calls: code is compared separately, and the other field changes no run."""
 
 
 def _by_name(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _by_name(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(difference: str) -> str:
-    """A difference for people.
+    """A difference in words.
 
     >>> _in_words('protocol.betas: [0.5, 0.9] -> [0.9]'), _in_words('targets.mine.budget: 10 -> null')
     ('betas are [0.5, 0.9] there and [0.9] here', 'budget of mine is 10 there and nothing here')
@@ -287,7 +287,7 @@ def _in_words(difference: str) -> str:
 
 
 def _left_out(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """The experiments, betas, learning rates, seeds and baselines of the one study that the other lacks."""
+    """The experiments, betas, learning rates, seeds and baselines that `before` has and `after` does not."""
     targets = _by_name(after)["targets"]
     lost = [("the experiment", name) for name, one in _by_name(before)["targets"].items() if targets.get(name) != one]
     for name in protocols.LISTS:

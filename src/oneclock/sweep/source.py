@@ -1,4 +1,4 @@
-"""The user's Python code: found, checked and loaded. What can be known without running the code is read from its text.
+"""Finds, checks and loads the user's Python code. As much as possible is read from its text, without running it.
 
 `own_files` follows imports as Python would: absolute ones along the search path, relative ones inside their package.
 Only the user's own files count; the standard library and installed packages do not, wherever they are installed.
@@ -23,8 +23,8 @@ from types import ModuleType
 from typing import Any
 
 
-def check(reference: str) -> None:
-    """ValueError where `file.py:function` or `module:function` plainly is not there: better now than in every run."""
+def check_reference(reference: str) -> None:
+    """ValueError if `file.py:function` or `module:function` clearly does not exist: better now than in every run."""
     location, _, function = reference.rpartition(":")
     try:
         source = source_of(reference)
@@ -43,11 +43,13 @@ def check(reference: str) -> None:
 
 
 def signature(reference: str) -> inspect.Signature | None:
-    """The function's parameters, read from its text. None where that does not say: decorated, imported, bound twice.
+    """The function's parameters, read from its text.
+
+    None if the text does not show them: decorated, imported, or defined twice.
 
     A default is `...`; an annotation is its text.
 
-    >>> str(signature(f"{__file__}:check"))
+    >>> str(signature(f"{__file__}:check_reference"))
     "(reference: 'str')"
     """
     file, function = source_of(reference) if ":" in reference else None, reference.rpartition(":")[2]
@@ -62,7 +64,7 @@ def signature(reference: str) -> inspect.Signature | None:
 
 
 def _bound(node: ast.AST) -> tuple[str | None, ...]:
-    """The names that a piece of code gives a value."""
+    """The names that a piece of code assigns."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return (node.name,)
     if isinstance(node, ast.alias):
@@ -70,29 +72,29 @@ def _bound(node: ast.AST) -> tuple[str | None, ...]:
     return (node.id,) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else ()
 
 
-def _signature(taken: ast.arguments) -> inspect.Signature:
+def _signature(arguments: ast.arguments) -> inspect.Signature:
     kinds = inspect.Parameter
-    plain = [*taken.posonlyargs, *taken.args]
-    needed = len(plain) - len(taken.defaults)
+    plain = [*arguments.posonlyargs, *arguments.args]
+    needed = len(plain) - len(arguments.defaults)
 
     def parameter(one: ast.arg, kind: Any, has_default: bool = False) -> inspect.Parameter:
         annotation = kinds.empty if one.annotation is None else ast.unparse(one.annotation)
         return kinds(one.arg, kind, default=... if has_default else kinds.empty, annotation=annotation)
 
-    made = [
+    parameters = [
         parameter(
-            one, kinds.POSITIONAL_ONLY if i < len(taken.posonlyargs) else kinds.POSITIONAL_OR_KEYWORD, i >= needed
+            one, kinds.POSITIONAL_ONLY if i < len(arguments.posonlyargs) else kinds.POSITIONAL_OR_KEYWORD, i >= needed
         )
         for i, one in enumerate(plain)
     ]
-    made += [parameter(taken.vararg, kinds.VAR_POSITIONAL)] if taken.vararg else []
-    for one, default in zip(taken.kwonlyargs, taken.kw_defaults, strict=True):
-        made.append(parameter(one, kinds.KEYWORD_ONLY, default is not None))
-    made += [parameter(taken.kwarg, kinds.VAR_KEYWORD)] if taken.kwarg else []
-    return inspect.Signature(made)
+    parameters += [parameter(arguments.vararg, kinds.VAR_POSITIONAL)] if arguments.vararg else []
+    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        parameters.append(parameter(one, kinds.KEYWORD_ONLY, default is not None))
+    parameters += [parameter(arguments.kwarg, kinds.VAR_KEYWORD)] if arguments.kwarg else []
+    return inspect.Signature(parameters)
 
 
-def load(reference: str) -> Callable[..., Any]:
+def load_function(reference: str) -> Callable[..., Any]:
     """The function, its module imported."""
     location, _, function = reference.rpartition(":")
     module = _module_of(Path(location)) if location.endswith(".py") else importlib.import_module(location)
@@ -100,7 +102,7 @@ def load(reference: str) -> Callable[..., Any]:
 
 
 def source_of(reference: str) -> Path | None:
-    """The file that defines the function, or None where it is not Python."""
+    """The file that defines the function, or None if it is not Python."""
     location, _, _ = reference.rpartition(":")
     if location.endswith(".py"):
         return Path(location)
@@ -111,7 +113,7 @@ def source_of(reference: str) -> Path | None:
 
 
 def _module_of(file: Path) -> ModuleType:
-    """The module in a file, imported as a script's would be: its folder comes first on the path."""
+    """The module in a file, imported like a script: its folder comes first on the path."""
     sys.path.insert(0, str(file.resolve().parent))
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
@@ -131,7 +133,7 @@ def installed_imports(source: Path) -> list[str]:
     names = {name for node in nodes for name, level in _imported_names(node)[:1] if not level}
     installed = {name for name in names if _is_installed(name)}
     if "torch" in installed:
-        installed.add("torch._dynamo")  # the first step of an optimizer imports it, and that takes a second
+        installed.add("torch._dynamo")  # the first step of an optimizer imports it, which takes a second
     return sorted(installed)
 
 
@@ -146,9 +148,9 @@ def _is_installed(name: str) -> bool:
 
 
 def own_files(file: Path, search: Sequence[str | Path] = ()) -> dict[str, Path]:
-    """The file and every file of the user's own that its imports lead to, each by its path below its import root.
+    """The file and every file of the user's own that it imports, directly or not, by path below its import root.
 
-    `search` is where absolute imports are looked up before `sys.path`.
+    Absolute imports are looked up in `search` before `sys.path`.
 
     >>> list(own_files(Path(__file__)))[0]
     'oneclock/sweep/source.py'
@@ -166,9 +168,10 @@ def own_files(file: Path, search: Sequence[str | Path] = ()) -> dict[str, Path]:
 
 
 def by_name(files: Iterable[Path], first: Path | None = None) -> dict[str, Path]:
-    """Files by their path below the folder they are imported from: `first` if they lie there, else one of `sys.path`.
+    """Files by their path below the folder from which they are imported.
 
-    Where two files would share a name, the folder's own name stands before it.
+    That is `first` if they are in it, else one of `sys.path`. If two files would share a name, the folder's name is put
+    before it.
     """
     named: dict[str, Path] = {}
     entries = [Path(entry or os.getcwd()).resolve() for entry in sys.path]
@@ -190,7 +193,7 @@ def modules_named(names: Sequence[str], search: Sequence[str | Path] = ()) -> li
 
 
 def import_root(file: Path) -> Path:
-    """The folder from which a file is imported: the first one above it that is not a package."""
+    """The folder from which a file is imported: the first parent folder that is not a package."""
     folder = file.parent
     while (folder / "__init__.py").is_file() and folder != folder.parent:
         folder = folder.parent
@@ -240,12 +243,14 @@ def _spec(name: str, paths: Sequence[str], top: bool) -> ModuleSpec | None:
         if top and name in sys.stdlib_module_names:
             return PathFinder.find_spec(name, paths[:1])  # a file beside a script comes before the standard library
         spec = PathFinder.find_spec(name, list(paths))
-        return spec or (importlib.util.find_spec(name) if top else None)  # which asks the hooks of editable installs
+        return spec or (
+            importlib.util.find_spec(name) if top else None
+        )  # this also calls the hooks of editable installs
     return None
 
 
 def is_own(path: Path) -> bool:
-    """Whether a file is the user's: not of Python, not of an installed package, not of oneclock.
+    """Whether a file is the user's own: not part of Python, an installed package, or oneclock.
 
     >>> is_own(Path(ast.__file__)), is_own(Path("train.py"))
     (False, True)
@@ -253,7 +258,7 @@ def is_own(path: Path) -> bool:
     path = path.resolve()
     if {"site-packages", "dist-packages"} & {*path.parts} or any(path.is_relative_to(one) for one in _installed()):
         return False
-    return not _holds_distributions(import_root(path))  # as `pip install --target` and modules of a cluster do
+    return not _holds_distributions(import_root(path))  # as in `pip install --target` and in a cluster's modules
 
 
 @cache

@@ -1,14 +1,14 @@
 """What a run executes: the interface of every kind of target, and the first kind, a Python function.
 
-A target is plain data that travels to any worker. `execute` trains one run in the folder it is given, goes on from what
-an earlier attempt left there, and returns how it ended. A kind registers itself under the name that its description has
-in `study.json`: functions here, commands in `oneclock.sweep.commands`, the paper's experiments in `oneclock.lab`.
+A target is plain data that can be sent to any worker. `execute` trains one run in a folder, continues from what an
+earlier attempt left there, and returns how it ended. Each kind registers itself under its name in `study.json`:
+functions here, commands in `oneclock.sweep.commands`, the paper's experiments in `oneclock.lab`.
 
 A function is called as
 
     train(beta, seed, run)
 
-where `run` is a `RunHandle`. What it prints goes to `output.log` of the run's folder.
+where `run` is a `RunHandle`. Its output goes to `output.log` in the run's folder.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from oneclock.sweep.exec.processes import forked_children_end_here, is_first, ru
 
 INCOMPLETE = "it did not train its budget"
 NO_LOSS = "it logged no validation loss"
-"""How the reasons of such runs begin."""
+"""Start of the reason of a run without a loss."""
 
 
 class Target(Protocol):
-    """What a run executes, as the rest of a sweep sees it."""
+    """The interface of a target: what a run executes."""
 
     @property
     def name(self) -> str:
-        """What the study calls it."""
+        """Its name in the study."""
 
     @property
     def budget(self) -> int:
@@ -56,28 +56,30 @@ class Target(Protocol):
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds to run where nobody chose."""
+        """The default seeds."""
 
     def described(self) -> dict[str, Any]:
         """The target as plain data, for `study.json`."""
 
     def with_spec(self, key: RunKey) -> RunKey:
-        """The key of one of its runs with all settings that decide the loss."""
+        """The key of one of its runs, with all settings that decide the loss."""
 
     def modules(self) -> list[str]:
         """Installed modules that its runs import."""
 
     def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
-        """Why it cannot run what is asked: untied pairs of betas, learning rates, several seeds; None where it can."""
+        """Why it cannot run untied pairs of betas, learning rates or several seeds, if these are requested; None if it
+        can.
+        """
 
     def takes_pairs(self) -> bool:
-        """Whether it is known to take untied pairs of betas, so that baselines can run beside it unasked."""
+        """Whether it certainly takes untied pairs of betas, so that baselines run by default."""
 
     def afresh(self) -> Target:
-        """The same target with the code that is there now."""
+        """The same target with the present code."""
 
     def check_installed(self) -> None:
-        """ImportError where this machine lacks a package that its runs import."""
+        """ImportError if this machine lacks a package that its runs import."""
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
         """Train one run."""
@@ -90,12 +92,12 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], Target]] = {}
 
 
 def register(kind: str, from_data: Callable[[Mapping[str, Any]], Target]) -> None:
-    """Have targets whose description has the key `kind` read by `from_data`."""
+    """Register `from_data` as the reader of targets whose description has the key `kind`."""
     _KINDS[kind] = from_data
 
 
 def target_from_data(values: Mapping[str, Any]) -> Target:
-    """The target that `described` gave, with the code of then."""
+    """The target from its description, with the code of that time."""
     for kind, from_data in _KINDS.items():
         if kind in values:
             return from_data(values)
@@ -133,17 +135,17 @@ def checked_budget(budget: Any) -> int:
 
 
 def checked_processes(processes: Any) -> int:
-    """A number of processes. ValueError where it is none."""
+    """A valid number of processes, else ValueError."""
     if not isinstance(processes, int) or processes < 1:
         raise ValueError(f"processes must be a whole number of at least 1, got {processes!r}")
     return processes
 
 
 def why_incomplete(steps: Sequence[int], budget: int) -> str | None:
-    """Why a run with evaluations at these steps did not train its budget; None where it did.
+    """Why a run with evaluations at these steps did not train its budget; None if it did.
 
-    The last evaluation may lie before the budget by less than the next one would have come after it. A run that goes on
-    beyond its budget by more than a tenth trained something else than was asked for.
+    The last evaluation may lie before the budget by less than the next one would have come after it. A run that exceeds
+    its budget by more than a tenth did not train what was planned.
 
     >>> why_incomplete([300, 600, 900], 1000), why_incomplete(range(0, 1000, 100), 1000)
     (None, None)
@@ -161,22 +163,22 @@ def why_incomplete(steps: Sequence[int], budget: int) -> str | None:
 
 
 class Diverged(Exception):
-    """A loss that is not finite was logged: the run ends here, as diverged."""
+    """A loss that is not finite was logged: the run ends here as diverged."""
 
 
 class RunHandle:
-    """What a function gets as `run`: where to log, how long to train, where to keep files.
+    """The argument `run` of a function: it logs evaluations, and has the budget and a folder for files.
 
     Attributes:
         budget: The optimizer steps to train.
-        folder: A folder for files of your own, such as checkpoints. It is there again when the run is continued.
+        folder: A folder for files of your own, such as checkpoints. It is kept for when the run is continued.
     """
 
     def __init__(self, budget: int, path: Path, record: RunFolder | None = None) -> None:
         self.budget = budget
         self.folder = path / "files"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._record = record  # None in a run's other processes: the first one records
+        self._record = record  # None in the other processes of a run: only the first one records
         self._earlier = None if record is None else EarlierAttempts(record, self.folder)
         self._first = True
         self._process = os.getpid()
@@ -189,9 +191,9 @@ class RunHandle:
 
         Args:
             step: The optimizer steps made so far.
-            val_loss: The validation loss, lower is better. The smallest one is what the run counts for.
+            val_loss: The validation loss, lower is better. The smallest one is the run's loss.
             train_loss: The training loss.
-            metrics: Anything else to keep with the curve, such as `accuracy=0.9`. It decides nothing.
+            metrics: Other numbers to keep with the curve, such as `accuracy=0.9`. They are not used to compare runs.
         """
         if not 0 <= step < 2**53 or step != int(step):
             raise ValueError(f"run.log needs the step as a whole number from 0 on, got {step!r}")
@@ -211,9 +213,8 @@ class RunHandle:
                 raise Diverged(self._diverged)
 
     def _begin(self, first: int | None) -> None:
-        """Keep of earlier attempts what this one goes on from, once: its first evaluation is at step `first`.
-
-        An attempt that was killed after its last evaluation leaves none to the one that goes on.
+        """Keep, once, the evaluations of earlier attempts that this one continues from its first evaluation, at step
+        `first`. It has none if the earlier attempt was killed after its last evaluation.
         """
         if not self._first or self._record is None or self._earlier is None:
             return
@@ -223,12 +224,12 @@ class RunHandle:
         self._logged = any(point.val_loss is not None and point.step <= kept for point in self._earlier.points)
 
     def stop_early(self, reason: str = "early stopping") -> None:
-        """Say that this run ends before its budget on purpose. Call it before the function returns."""
+        """Declare that this run ends before its budget on purpose. Call it before the function returns."""
         self._stopped = str(reason)
 
 
 class OwnCode:
-    """What targets made of the user's own code share: a description, a spec, and the check that code stays the same."""
+    """Shared by targets of the user's own code: a description, a spec, and a check that the code stays the same."""
 
     name: str
     budget: int
@@ -256,10 +257,10 @@ class OwnCode:
         return {"code": dict(self.code or {})} | several(self.processes)
 
     def check_installed(self) -> None:
-        """Nothing: a run that lacks a package says so."""
+        """Nothing: the run itself reports a missing package."""
 
     def _refuse_changed_code(self) -> None:
-        """If a file was edited after the sweep began, later runs would train other code: ValueError."""
+        """ValueError if a file was edited after the sweep began: later runs would train other code."""
         if not self.code or fingerprint.is_untouched(self.stamps):
             return
         if changed := ", ".join(fingerprint.changed(self.code, self._code_now().parts)):
@@ -270,7 +271,7 @@ class OwnCode:
 class Function(OwnCode):
     """A Python function: `reference` is `module:function` or `file.py:function`, or `pickled` holds a callable.
 
-    With several `processes` each calls it; the first one's handle records, the others' do not.
+    With several `processes` each of them calls it; only the first one records.
     """
 
     name: str
@@ -293,10 +294,10 @@ class Function(OwnCode):
         processes: int = 1,
         allow_early_stop: bool = False,
     ) -> Function:
-        """The target of a callable, or of one that is named; ValueError where it is not there."""
+        """The target of a callable, or of a named function; ValueError if it does not exist."""
         more: dict[str, Any] = {"processes": checked_processes(processes), "allow_early_stop": allow_early_stop}
         if isinstance(function, str):
-            source.check(function)
+            source.check_reference(function)
             location, _, called = function.rpartition(":")
             label = f"{Path(location).stem if location.endswith('.py') else location}.{called}"
             file = source.source_of(function)
@@ -313,7 +314,7 @@ class Function(OwnCode):
 
     @classmethod
     def from_data(cls, values: Mapping[str, Any]) -> Function:
-        """The function of a recorded study, with the code of then."""
+        """The function of a recorded study, with the code of that time."""
         more = {"allow_early_stop": values.get("allow_early_stop", False), "processes": values.get("processes", 1)}
         return cls(values["name"], values["budget"], values["function"], code=values.get("code") or {}, **more)
 
@@ -327,14 +328,14 @@ class Function(OwnCode):
         return source.installed_imports(file) if file is not None else []
 
     def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
-        taken = self._signature()
-        if taken is None:
+        signature = self._signature()
+        if signature is None:
             return None
         if pairs and self._beta_annotation() in ("float", "'float'", "<class 'float'>"):
             way = "have it take (beta1, beta2) too, or sweep without baselines"
             return f"{self.reference} takes beta as a float: {way}"
         try:
-            taken.bind(0.9, 1, None, **({"lr": 1.0} if learning_rates else {}))
+            signature.bind(0.9, 1, None, **({"lr": 1.0} if learning_rates else {}))
         except TypeError as error:
             called = f"(beta, seed, run{', lr=..), as learning_rates need' if learning_rates else ')'}"
             return f"{self.reference} cannot be called with {called}: {error}"
@@ -345,22 +346,23 @@ class Function(OwnCode):
         return "tuple" in self._beta_annotation().lower()
 
     def _beta_annotation(self) -> str:
-        taken = self._signature()
-        first = None if taken is None else next(iter(taken.parameters.values()), None)
+        signature = self._signature()
+        first = None if signature is None else next(iter(signature.parameters.values()), None)
         return "" if first is None or first.annotation is inspect.Parameter.empty else str(first.annotation)
 
     def afresh(self) -> Function:
         if ":" not in self.reference:
-            raise ValueError(f"{self.reference} was given in Python; go on with the script that swept it")
+            raise ValueError(f"{self.reference} was given in Python; continue with the script that swept it")
         return self.of(self.reference, self.budget, self.name, self.processes, self.allow_early_stop)
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
         return run_processes(self, path, key) if self.processes > 1 else self._recorded(path, key)
 
     def execute_here(self, path: Path, key: RunKey) -> None:
-        """The part of this process, one of several. SystemExit where the run ended before its budget.
+        """Train one run in this process, one of several.
 
-        The others do not know of that, and wait for this process or train on: a bad end has torchrun end them.
+        SystemExit if the run ended before its budget: the other processes would wait or train on, and an error code
+        makes torchrun end them.
         """
         if not is_first():
             self._refuse_changed_code()
@@ -369,7 +371,7 @@ class Function(OwnCode):
             raise SystemExit(f"{result.status}: {result.reason}")
 
     def _call(self, key: RunKey, run: RunHandle) -> Any:
-        function = self._load()  # which may take seconds, and another process the run meanwhile
+        function = self._load()  # this may take seconds, and another process may take the run meanwhile
         check_held(run.folder.parent)
         with forked_children_end_here():
             return function(key.beta, key.seed, run, **({} if key.lr is None else {"lr": key.lr}))
@@ -402,12 +404,12 @@ class Function(OwnCode):
         return "finished", seconds, None, "; ".join(filter(None, (stopped, earlier))) or None
 
     def _signature(self) -> inspect.Signature | None:
-        """Its parameters, where they can be known without running its code."""
+        """Its parameters, if they can be read without running its code."""
         if self.pickled is None:
             return source.signature(self.reference)
         try:
             return inspect.signature(self._load(), follow_wrapped=False)  # a wrapper may call with other arguments
-        except (TypeError, ValueError):  # of some that are written in C nothing is known
+        except (TypeError, ValueError):  # some functions written in C have no signature
             return None
 
     def _code_now(self) -> fingerprint.Code:
@@ -419,7 +421,7 @@ class Function(OwnCode):
             import cloudpickle
 
             return cloudpickle.loads(self.pickled)
-        return source.load(self.reference)
+        return source.load_function(self.reference)
 
 
 register("function", Function.from_data)

@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: a live table in a terminal or notebook, plain lines anywhere else, and `status`."""
+"""What the user sees of a sweep: a live table in a terminal or notebook, plain lines elsewhere, and `status`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed
 
 
 class Display:
-    """Shows a sweep as it goes; `quiet` shows nothing."""
+    """Shows the progress of a sweep; `quiet` shows nothing."""
 
     def __init__(self, progress: Progress, engine: Engine, quiet: bool = False) -> None:
         self._progress, self._engine = progress, engine
@@ -56,11 +56,11 @@ class Display:
             self._live.stop()
 
     def say(self, line: str) -> None:
-        """One line, above the live table where there is one."""
+        """Print one line, above the live table if there is one."""
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def update(self) -> None:
-        """Draw the table anew."""
+        """Draw the table again."""
         if self._live:
             foot = [f"dashboard {self._engine.dashboard}"] if self._engine.dashboard else []
             most = max(self._console.height - 4, 8)
@@ -68,13 +68,13 @@ class Display:
             self._live.update(Group(table(self._progress.rows(), most), *map(Text, words)))
 
     def ended(self, row: RunRecord) -> None:
-        """Tell that a run has ended."""
+        """Report that a run has ended."""
         if self._live is None:
             self.say(f"{run_in_words(row)}  [{self._progress.summary(self._engine.workers)}]")
 
 
 class _InNotebook:
-    """The live table below a notebook's cell, drawn anew in its place; rich's own needs ipywidgets to do that."""
+    """The live table below a notebook's cell, redrawn in place; rich's own would need ipywidgets."""
 
     def start(self) -> None:
         from IPython.display import display
@@ -90,7 +90,7 @@ class _InNotebook:
         self._shown.update({"text/plain": text, "text/html": page}, raw=True)
 
     def stop(self) -> None:
-        """The last table stays."""
+        """Stop; the last table stays."""
 
 
 def table(rows: Sequence[RunRecord], most: int = 40, progress: bool = True) -> Table:
@@ -108,7 +108,7 @@ def table(rows: Sequence[RunRecord], most: int = 40, progress: bool = True) -> T
     for row in rows if len(rows) <= most else busy[:most]:
         cells: dict[str, str | Text] = {
             "run": Text(printable(row.experiment)),
-            "beta": beta_of(row),
+            "beta": beta_text(row),
             "lr": "" if row.lr is None else f"{row.lr:g}",
             "seed": str(row.seed),
             "state": Text(row.status, COLOURS.get(row.status, "")),
@@ -127,7 +127,7 @@ def _bar(row: RunRecord, width: int = 10) -> str:
 
 
 def status(plan: Plan) -> dict[str, Any]:
-    """Runs, the best beta and what is left per target, and who works on it: plain data."""
+    """The status as plain data: runs, best beta and remaining work per target, and the active processes."""
     owner, at_work = holder(plan.path), workers(plan.path)
     rows = plan.rows()
     targets: dict[str, dict[str, Any]] = {}
@@ -158,8 +158,8 @@ def status(plan: Plan) -> dict[str, Any]:
 
 
 def _output(plan: Plan, row: RunRecord) -> str | None:
-    """Where the run's printed output lies, if it left any."""
-    path = f"{plan.path}/runs/{row.key.folder}/output.log"  # of ten thousand runs a Path takes its time
+    """The file with the run's printed output, if there is one."""
+    path = f"{plan.path}/runs/{row.key.folder}/output.log"  # for ten thousand runs, Paths take time
     return path if os.path.exists(path) else None
 
 
@@ -168,7 +168,7 @@ def _hangs(plan: Plan, row: RunRecord) -> str | None:
 
 
 def _line(row: RunRecord, output: str | None, hangs: str | None) -> str:
-    """One run, and where it stands or where its output lies."""
+    """One run with its progress or the path of its output."""
     far = f" (step {row.steps:,} of {row.budget:,})" if row.status == "running" else ""
     far += f"; {hangs}" if hangs else ""
     return run_in_words(row) + far + (f"; its output: {output}" if output and row.status == "failed" else "")
@@ -258,7 +258,7 @@ def _at_work(study: dict[str, Any]) -> str:
 
 
 def span(seconds: float) -> str:
-    """Seconds for people.
+    """Seconds in words.
 
     >>> span(4.2), span(90), span(7500)
     ('4.2 s', '1 min 30 s', '2 h 05 min')
@@ -270,21 +270,21 @@ def span(seconds: float) -> str:
 
 
 def run_name(row: RunRecord) -> str:
-    """What a run is called: experiment, beta, learning rate where it was swept, and seed.
+    """The name of a run: experiment, beta, learning rate if it was swept, and seed.
 
     >>> from oneclock.runs.key import RunKey
     >>> run_name(RunRecord(RunKey("digits", 0.9, 1, 100, lr=0.5), "running"))
     'digits beta 0.9 lr 0.5 seed 1'
     """
     lr = "" if row.lr is None else f" lr {row.lr:g}"
-    return f"{row.experiment} beta {beta_of(row)}{lr} seed {row.seed}"
+    return f"{row.experiment} beta {beta_text(row)}{lr} seed {row.seed}"
 
 
-def beta_of(row: RunRecord) -> str:
+def beta_text(row: RunRecord) -> str:
     """A run's beta, or its untied pair.
 
     >>> from oneclock.runs.key import RunKey
-    >>> beta_of(RunRecord(RunKey("a", (0.9, 0.999), 1, 10), "waiting"))
+    >>> beta_text(RunRecord(RunKey("a", (0.9, 0.999), 1, 10), "waiting"))
     '0.9/0.999'
     """
     return "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
@@ -300,21 +300,21 @@ def have_ended(runs: int) -> str:
 
 
 def run_in_words(row: RunRecord) -> str:
-    """A run in one line, which does nothing to a terminal."""
+    """A run in one line, safe to print on a terminal."""
     loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
     time = "" if row.seconds is None else f" in {span(row.seconds)}"
     return printable(f"{row.status:11} {run_name(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}")
 
 
 HANG = 10
-"""A run may hang that is silent for so many times the usual time between its evaluations."""
+"""A run may hang if it is silent for this many times the usual time between its evaluations."""
 
 SOON = 60.0
 """Seconds of silence that are never called a hang."""
 
 
 def hang_in_words(path: Path) -> str | None:
-    """What to say of a run's folder in which no evaluation has come for long; None where one came in time."""
+    """A warning for a run without an evaluation for a long time; None if one came in time."""
     try:
         started, last = (path / "run.json").stat().st_mtime, (path / "curve.jsonl").stat().st_mtime
         count = (path / "curve.jsonl").read_bytes().count(b"\n")
@@ -328,7 +328,7 @@ def hang_in_words(path: Path) -> str | None:
 
 @dataclass
 class _Took:
-    """What the finished runs of an experiment took."""
+    """The time of an experiment's finished runs."""
 
     budget: int
     runs: int = 0
@@ -358,7 +358,7 @@ class Pace:
     def left(self, left: Mapping[str, float], workers: int) -> float | None:
         """Seconds until the runs `left` of each experiment are done; None before any has finished.
 
-        By the mean of the experiment's finished runs, or where it has none by the pace of all.
+        It uses the mean of the experiment's finished runs, or if it has none, the pace of all.
         """
         steps = sum(took.runs * took.budget for took in self._took.values())
         if not steps or not any(left.values()):
@@ -372,7 +372,7 @@ class Pace:
 
 
 def time_left(rows: Sequence[RunRecord], left: Mapping[str, int], workers: int) -> float | None:
-    """Seconds until the runs `left` of each experiment are done, those under way counted for what is left of them.
+    """Seconds until the runs `left` of each experiment are done; running ones count with their remaining steps.
 
     >>> from oneclock.runs.key import RunKey
     >>> done = RunRecord(RunKey("a", 0.9, 1, 100), "finished", 100, seconds=60.0)

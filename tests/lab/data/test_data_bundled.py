@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from oneclock.lab.data import bundled, load
+from oneclock.lab.data import bundled, load_task
 from oneclock.lab.experiments import LAPTOP, find, override
 
 
@@ -18,12 +18,12 @@ def root(tmp_path_factory):
 
 def test_bundled_images_shift_within_their_margin_and_only_in_training(root):
     spec = replace(LAPTOP["vit-digits"], batch_size=8)
-    task = load(spec, root)
-    again = load(spec, root)
+    task = load_task(spec, root)
+    again = load_task(spec, root)
     first = task.batch(seed=1, step=0, micro=0)
     assert first["images"].shape == (8, 3, 8, 8)
     assert torch.equal(first["images"], again.batch(seed=1, step=0, micro=0)["images"])
-    still = load(replace(spec, data=replace(spec.data, shift=0)), root).batch(seed=1, step=0, micro=0)
+    still = load_task(replace(spec, data=replace(spec.data, shift=0)), root).batch(seed=1, step=0, micro=0)
     assert torch.equal(first["labels"], still["labels"])
     for moved, original in zip(first["images"], still["images"], strict=True):
         padded = torch.nn.functional.pad(original, [1] * 4)
@@ -37,14 +37,14 @@ def test_bundled_images_shift_within_their_margin_and_only_in_training(root):
 
 @pytest.mark.parametrize("name", LAPTOP)
 def test_every_twin_has_its_data_from_pip(name, root):
-    task = load(LAPTOP[name], root)
+    task = load_task(LAPTOP[name], root)
     batch = task.batch(seed=1, step=0, micro=0)
     assert all(len(values) == LAPTOP[name].batch_size for values in batch.values())
     assert len(task.evaluation("validation")) >= 1
 
 
 def test_bytes_come_back_as_the_text(root):
-    task = load(LAPTOP["gpt2-bible"], root)
+    task = load_task(LAPTOP["gpt2-bible"], root)
     ids = task.batch(seed=1, step=0, micro=0)["input_ids"]
     assert int(ids.max()) < 289
     text = task.tokens.tokenizer.decode(ids[0].tolist())
@@ -68,7 +68,7 @@ def test_fashion_mnist_is_read_where_it_lies_and_named_where_not(root, tmp_path,
     assert images.shape == (20, 28, 28)
     assert images[0, 0, :3].tolist() == [0, 1, 2]
     assert labels.tolist() == [number // 2 for number in range(20)]
-    task = load(override(find("vit-fashion-2000"), ["data.train_per_class=1", "batch_size=1"]), tmp_path)
+    task = load_task(override(find("vit-fashion-2000"), ["data.train_per_class=1", "batch_size=1"]), tmp_path)
     assert task.batch(seed=1, step=0, micro=0)["images"].shape == (1, 3, 28, 28)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_data import small
 
-from oneclock.lab.data import load
+from oneclock.lab.data import load_task
 from oneclock.lab.data.cache import cached
 from oneclock.lab.experiments import override
 from oneclock.lab.training import train
@@ -78,18 +78,18 @@ DAMAGE = {
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_damaged_file_is_named_set_aside_and_made_anew(name, kind, tmp_path, capfd):
     spec = small(name, tmp_path)
-    before = load(spec, tmp_path)
+    before = load_task(spec, tmp_path)
     batch, files = before.batch(1, 0, 0), files_of(tmp_path)
     (path,) = (tmp_path / "tokens").glob(f"{spec.data.source}-train-*.bin")
     DAMAGE[kind](path)
     capfd.readouterr()
-    after = load(spec, tmp_path)
+    after = load_task(spec, tmp_path)
     assert capfd.readouterr().err.count(f"{path} is damaged") == 1
     again = after.batch(1, 0, 0)
     assert all(torch.equal(again[key], batch[key]) for key in batch)
     assert after.content == before.content
     assert files_of(tmp_path) == {*files, f"{path.name}.damaged"}
-    load(spec, tmp_path)
+    load_task(spec, tmp_path)
     assert capfd.readouterr().err == ""
 
 
@@ -109,7 +109,7 @@ def test_the_record_names_what_was_read(tmp_path):
 def test_ids_beyond_the_tokenizer_are_a_clear_error(tmp_path):
     """A file that is whole, and was sealed with ids which no such tokenizer gives."""
     spec = small("nanogpt-wikitext103", tmp_path)
-    load(spec, tmp_path)
+    load_task(spec, tmp_path)
     (path,) = (tmp_path / "tokens").glob("wikitext103-train-*.bin")
     ids = np.fromfile(path, np.uint16)
     ids[7] = 60_000
@@ -122,7 +122,7 @@ def test_ids_beyond_the_tokenizer_are_a_clear_error(tmp_path):
     for suffix in (".bin", ".json"):
         forged.with_suffix(suffix).rename(forged.with_name(f"{label}-{key}{suffix}"))
     with pytest.raises(ValueError, match=r"have an id 60000, and the tokenizer 'gpt2' ends at \d+: delete") as caught:
-        load(spec, tmp_path)
+        load_task(spec, tmp_path)
     assert "\n" not in str(caught.value)
 
 
@@ -152,7 +152,7 @@ def test_a_source_that_breaks_off_leaves_no_tokens(tmp_path):
     shard.write_bytes(shard.read_bytes()[: shard.stat().st_size // 2])
     for form in (spec, override(spec, ["data.held_out_by=drawn"])):
         with pytest.raises(ValueError, match="of openwebtext cannot be read to its end") as caught:
-            load(form, tmp_path)
+            load_task(form, tmp_path)
         assert "\n" not in str(caught.value)
         assert not list((tmp_path / "tokens").glob("*.bin"))
         assert not list((tmp_path / "tokens").glob(".*.new"))

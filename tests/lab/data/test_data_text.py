@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_data import SETTINGS, documents, small, write_jsonl, write_parquet, write_tokenizers
 
-from oneclock.lab.data import load
+from oneclock.lab.data import load_task
 from oneclock.lab.data.text_sources import HUB, Documents, HubText
 from oneclock.lab.data.tokens import Layout, Limit, Tokens
 from oneclock.lab.experiments import find, override
@@ -30,7 +30,7 @@ def texts_of(spec, split, root):
 @pytest.mark.parametrize("name", TEXT)
 def test_batches_are_a_function_of_seed_step_and_micro(name, tmp_path):
     spec = small(name, tmp_path)
-    first, second = load(spec, tmp_path), load(spec, tmp_path)
+    first, second = load_task(spec, tmp_path), load_task(spec, tmp_path)
     places = [(1, 0, 0), (1, 0, 1), (1, 5, 1), (2, 0, 0)]
     batches = [first.batch(*place) for place in places]
     torch.manual_seed(0)
@@ -47,9 +47,9 @@ def test_batches_are_a_function_of_seed_step_and_micro(name, tmp_path):
 @pytest.mark.parametrize("name", TEXT)
 def test_evaluation_is_the_same_at_every_call(name, tmp_path):
     spec = small(name, tmp_path)
-    task = load(spec, tmp_path)
+    task = load_task(spec, tmp_path)
     for split in ("train", "validation"):
-        first, second = list(task.evaluation(split)), list(load(spec, tmp_path).evaluation(split))
+        first, second = list(task.evaluation(split)), list(load_task(spec, tmp_path).evaluation(split))
         assert len(first) == len(second) > 0
         assert all(map(same, first, second))
         assert first[0]["input_ids"].shape[0] == spec.evaluation.batch_size or spec.batch_size
@@ -58,20 +58,20 @@ def test_evaluation_is_the_same_at_every_call(name, tmp_path):
 def test_the_size_of_the_evaluation(tmp_path):
     wikitext, c4, t5 = (small(name, tmp_path) for name in ("nanogpt-wikitext103", "llama60m-c4", "t5small-bookcorpus"))
     for split in ("train", "validation"):
-        assert len(load(wikitext, tmp_path).evaluation(split)) == wikitext.evaluation.batches
-        batches = list(load(c4, tmp_path).evaluation(split))
+        assert len(load_task(wikitext, tmp_path).evaluation(split)) == wikitext.evaluation.batches
+        batches = list(load_task(c4, tmp_path).evaluation(split))
         tokens = [int(batch["attention_mask"].sum()) for batch in batches]
         assert sum(tokens) >= c4.evaluation.tokens > sum(tokens[:-1])  # whole batches until they are reached
         assert {len(batch["labels"]) for batch in batches} == {c4.batch_size}
-    task = load(t5, tmp_path)
+    task = load_task(t5, tmp_path)
     assert sum(len(batch["labels"]) for batch in task.evaluation("validation")) == len(task.validation)
 
 
 def test_two_processes_with_accumulation_one_take_what_one_with_two_takes(tmp_path):
     spec = small("nanogpt-wikitext103", tmp_path)
     assert spec.accumulate == 2
-    alone = load(spec, tmp_path)
-    single = load(replace(spec, accumulate=1), tmp_path)
+    alone = load_task(spec, tmp_path)
+    single = load_task(replace(spec, accumulate=1), tmp_path)
     for step in range(3):
         for micro in range(2):
             assert same(alone.batch(1, step, micro), single.batch(1, 2 * step + micro, 0))
@@ -79,7 +79,7 @@ def test_two_processes_with_accumulation_one_take_what_one_with_two_takes(tmp_pa
 
 def test_packing_keeps_every_token_in_order(tmp_path):
     spec = override(small("nanogpt-openwebtext-as-printed", tmp_path), ["data.separate=true"])
-    task = load(spec, tmp_path)
+    task = load_task(spec, tmp_path)
     tokens = Tokens.load("gpt2", tmp_path)
     expected = []
     for text in texts_of(spec, "train", tmp_path):
@@ -90,7 +90,7 @@ def test_packing_keeps_every_token_in_order(tmp_path):
 
 def test_lines_of_wikitext_run_on(tmp_path):
     spec = small("nanogpt-wikitext103", tmp_path)
-    task = load(spec, tmp_path)
+    task = load_task(spec, tmp_path)
     assert Tokens.load("gpt2", tmp_path).end not in task.train.ids
     decoded = Tokens.load("gpt2", tmp_path).tokenizer.decode(task.train.ids.tolist())
     assert decoded == "".join(texts_of(spec, "train", tmp_path))
@@ -143,7 +143,7 @@ BLOCKS = ["data.examples=blocks", "data.shortest=0", "data.filler=none", "span_c
 
 def test_span_corruption_of_the_real_task_reconstructs_its_blocks(tmp_path):
     spec = override(small("t5small-bookcorpus", tmp_path), BLOCKS)
-    task = load(spec, tmp_path)
+    task = load_task(spec, tmp_path)
     sentinels = set(task.tokens.sentinels.tolist())
     batch = task.batch(1, 0, 0)
     for number, row in enumerate(task.order.indices(1, 0)):
@@ -162,7 +162,7 @@ def test_span_corruption_of_the_real_task_reconstructs_its_blocks(tmp_path):
 @pytest.mark.parametrize("name", TEXT)
 def test_the_loss_is_the_mean_over_the_weight(name, tmp_path):
     spec = small(name, tmp_path)
-    task = load(spec, tmp_path)
+    task = load_task(spec, tmp_path)
     torch.manual_seed(0)
     model = build(spec.model).eval()
     batch = task.batch(1, 0, 0)
@@ -176,20 +176,20 @@ def test_the_loss_is_the_mean_over_the_weight(name, tmp_path):
     total = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
     if spec.evaluation.mean == "tokens":
         assert task.weight(batch) == batch["attention_mask"].sum()
-        task = load(override(spec, ["evaluation.mean=targets"]), tmp_path)
+        task = load_task(override(spec, ["evaluation.mean=targets"]), tmp_path)
     assert task.weight(batch) == (labels != -100).sum()
     assert torch.allclose(loss * task.weight(batch), total)
 
 
 def test_tokens_are_made_once_and_shared(tmp_path):
     spec = small("nanogpt-wikitext103", tmp_path)
-    load(spec, tmp_path)
+    load_task(spec, tmp_path)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "tokens").glob("*.bin")}
     assert len(files) == 2
-    load(override(spec, ["optimizer.lr=1e-4", "budget=99", "batch_size=4", "data.length=16"]), tmp_path)
+    load_task(override(spec, ["optimizer.lr=1e-4", "budget=99", "batch_size=4", "data.length=16"]), tmp_path)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "tokens").glob("*.bin")} == files
     write_parquet(tmp_path / "wikitext103" / "train-00000-of-00001.parquet", documents(150, seed=9))
-    load(spec, tmp_path)
+    load_task(spec, tmp_path)
     assert len(list((tmp_path / "tokens").glob("*.bin"))) == 3
 
 
@@ -197,19 +197,19 @@ def test_cached_tokens_of_a_hub_source_need_no_source(tmp_path, monkeypatch):
     write_tokenizers(tmp_path)
     spec = override(find("nanogpt-wikitext103"), SETTINGS["nanogpt-wikitext103"])
     monkeypatch.setattr(Documents, "batches", lambda self: iter([documents(50)]))
-    load(spec, tmp_path)
+    load_task(spec, tmp_path)
     monkeypatch.undo()
-    assert len(load(spec, tmp_path).train) > 0
+    assert len(load_task(spec, tmp_path).train) > 0
 
 
 @pytest.mark.parametrize("examples", ["documents", "blocks"])
 def test_streaming_reads_no_more_than_the_budget_needs(tmp_path, examples):
     spec = override(small("llama60m-c4", tmp_path), [f"data.examples={examples}"])
-    task = load(spec, tmp_path)
+    task = load_task(spec, tmp_path)
     assert len(task.train) == spec.budget * spec.accumulate * spec.batch_size
     seen = [row for step in range(spec.budget) for micro in range(2) for row in task.order.indices(1, 2 * step + micro)]
     assert sorted(seen) == list(range(len(task.train)))
-    whole = load(override(spec, ["data.streaming=false"]), tmp_path)
+    whole = load_task(override(spec, ["data.streaming=false"]), tmp_path)
     assert len(whole.train) > len(task.train)
 
 
@@ -277,7 +277,7 @@ def test_what_datasets_saves_is_read_and_a_part_is_refused(tmp_path):
 
 
 def test_a_task_travels_to_a_worker(tmp_path):
-    task = load(small("t5small-bookcorpus", tmp_path), tmp_path)
+    task = load_task(small("t5small-bookcorpus", tmp_path), tmp_path)
     twin = pickle.loads(pickle.dumps(task))
     assert same(twin.batch(1, 2, 0), task.batch(1, 2, 0))
     assert same(twin.evaluation("validation")[1], task.evaluation("validation")[1])
@@ -285,7 +285,7 @@ def test_a_task_travels_to_a_worker(tmp_path):
 
 def offline_message(name, root):
     with pytest.raises(ValueError, match="fetch") as caught:
-        load(find(name), root)
+        load_task(find(name), root)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -322,9 +322,9 @@ def test_without_a_network_the_hub_is_not_tried_again_and_again(tmp_path, monkey
 def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("ONECLOCK_DATA", str(tmp_path))
     spec = small("llama60m-slimpajama", tmp_path)
-    assert load(spec).batch(1, 0, 0)["input_ids"].shape == (2, 32)
+    assert load_task(spec).batch(1, 0, 0)["input_ids"].shape == (2, 32)
     with pytest.raises(ValueError, match="is a file; give a folder"):
-        load(spec, Path(__file__))
+        load_task(spec, Path(__file__))
 
 
 @pytest.mark.parametrize(
@@ -344,21 +344,21 @@ def test_a_misfit_is_a_sentence(tmp_path, settings, message):
         write_parquet(tmp_path / "wikitext103" / "validation-00000-of-00001.parquet", documents(1))
         message = "less than one block of 256"
     with pytest.raises(ValueError, match=message):
-        load(override(spec, settings), tmp_path)
+        load_task(override(spec, settings), tmp_path)
 
 
 def test_damaged_and_odd_files_are_a_sentence(tmp_path):
     spec = small("nanogpt-wikitext103", tmp_path)
     (tmp_path / "tokenizers" / "gpt2" / "tokenizer.json").write_text("{}")
     with pytest.raises(ValueError, match="is not a tokenizer"):
-        load(spec, tmp_path)
+        load_task(spec, tmp_path)
     write_tokenizers(tmp_path)
     write_jsonl(tmp_path / "wikitext103" / "train.jsonl", documents(3))
     with pytest.raises(ValueError, match="more than one format"):
-        load(spec, tmp_path)
+        load_task(spec, tmp_path)
 
 
 def test_a_tokenizer_without_sentinels_cannot_corrupt_spans(tmp_path):
     spec = small("t5small-bookcorpus", tmp_path)
     with pytest.raises(ValueError, match="sentinels, and the tokenizer 'gpt2' has 0"):
-        load(override(spec, ["data.tokenizer=gpt2"]), tmp_path)
+        load_task(override(spec, ["data.tokenizer=gpt2"]), tmp_path)

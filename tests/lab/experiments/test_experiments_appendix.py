@@ -2,7 +2,7 @@
 
 import pytest
 
-from oneclock.lab.experiments import AS_PRINTED, EXPERIMENTS, NOTES, check, settings_of
+from oneclock.lab.experiments import AS_PRINTED, EXPERIMENTS, NOTES, check_experiment, settings_of
 from oneclock.lab.experiments.published import PUBLISHED
 
 # One entry per sentence of the appendix that gives a figure; what it does not mention is not here.
@@ -252,7 +252,7 @@ def test_where_text_and_code_contradict_each_other_both_exist():
 def test_what_is_printed_differs_from_what_was_run_in_nothing_else(name):
     run, printed = settings_of(EXPERIMENTS[name]), settings_of(PRINTED[name])
     assert {key for key in run if run[key] != printed[key]} == {"name", "title", *CONTRADICTED[name]}
-    assert check(PRINTED[name]) is PRINTED[name]
+    assert check_experiment(PRINTED[name]) is PRINTED[name]
     assert NOTES[f"{name}-as-printed"]
 
 
@@ -280,5 +280,5 @@ def test_effective_batch_of_t5():
 
 @pytest.mark.parametrize("name", APPENDIX)
 def test_each_fits_together_and_has_notes(name):
-    assert check(EXPERIMENTS[name]) is EXPERIMENTS[name]
+    assert check_experiment(EXPERIMENTS[name]) is EXPERIMENTS[name]
     assert NOTES[name]

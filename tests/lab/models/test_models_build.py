@@ -164,7 +164,7 @@ def test_t5_comes_from_its_checkpoint(tmp_path):
 
 def test_t5_without_its_checkpoint_says_so(tmp_path):
     absent = T5(str(tmp_path / "t5-small"), vocabulary=64, layers=1, heads=2, width=32, feed_forward=64)
-    with pytest.raises(ValueError, match="is neither here nor to be downloaded.*set it to none") as caught:
+    with pytest.raises(ValueError, match="is not here and cannot be downloaded.*set it to none") as caught:
         build(absent)
     assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="model.safetensors of google-t5/t5-small"):

@@ -9,13 +9,13 @@ import pytest
 
 from oneclock.cli import main
 from oneclock.lab.experiments.aliases import experiment_of_paper
-from oneclock.lab.paper import check, published, read_curves
+from oneclock.lab.paper import check_paper, published, read_curves
 from oneclock.rule import GRID
 
 
 @pytest.fixture(scope="module")
 def checked():
-    return check()
+    return check_paper()
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_slip_that_rounding_does_not_explain_is_a_mismatch(monkeypatch):
     module = sys.modules["oneclock.lab.paper.check"]
     wrong = [(*row[:2], "33.5", row[3]) if row[2] == "33.4" else row for row in module._TEXT]
     monkeypatch.setattr(module, "_TEXT", tuple(wrong))
-    result = check()
+    result = check_paper()
     assert (result.slips, result.mismatched, result.agrees) == (0, 2, False)
 
 
@@ -111,7 +111,7 @@ def test_a_figure_that_differs_is_a_mismatch(monkeypatch, capsys):
     table = published.printed()["main-results"]
     wrong = published.Printed(table.columns, (table.rows[0], (*table.rows[1][:2], "0.886", *table.rows[1][3:])))
     monkeypatch.setitem(published.printed(), "main-results", wrong)
-    result = check()
+    result = check_paper()
     assert (result.matched, result.cells, result.mismatched) == (313, 314, 1)
     code, out = run(["lab", "paper"], capsys)
     assert code == 1
@@ -122,7 +122,7 @@ def test_a_noise_figure_outside_its_range_is_a_mismatch(monkeypatch):
     table = published.printed()["noise-robustness"]
     wrong = published.Printed(table.columns, (*table.rows[:2], ("s", "0.530", *table.rows[2][2:]), *table.rows[3:]))
     monkeypatch.setitem(published.printed(), "noise-robustness", wrong)
-    result = check()
+    result = check_paper()
     assert (result.mismatched, result.in_range, result.agrees) == (0, 59, False)
 
 
@@ -175,14 +175,14 @@ def test_the_authors_file_is_read_by_every_door(tmp_path, losses, capsys):
         sweep.name.partition(" ")[2]: facts(sweep) for sweep in ours.sweeps
     }
     assert read(losses).sweeps == theirs.sweeps
-    assert theirs.missing[-1].startswith("T_ES and budget are the paper's, for the table has neither: ")
+    assert theirs.missing[-1].startswith("T_ES and budget are the paper's, because the table has neither: ")
     analysis = oneclock.analyse(path, draws=20, repeats=5)
     assert f"{analysis.summary.refresh.all.max.value:.5f}" == "0.00885"
     code, out = run(["analyse", str(path), "--json"], capsys)
     assert not code
     shown = {one["name"]: one["oracle_beta"] for one in json.loads(out.out)["experiments"]}
     assert shown == {one["name"]: one["oracle_beta"] for one in as_json(analysis)["experiments"]}
-    page = folder.write(subject_of(path), tmp_path / "report", "oneclock report", formats=())
+    page = folder.write_subject(subject_of(path), tmp_path / "report", "oneclock report", formats=())
     assert "ViT-B/16, CIFAR-100" in page.read_text()
     assert len((tmp_path / "report" / "data" / "runs.csv").read_text().splitlines()) == 244
 
@@ -201,7 +201,7 @@ def test_the_long_table_gives_the_same(tmp_path, losses, digits):
             for seed, loss in enumerate(row.seed_best_val_losses.split(";"))
         ]
     )
-    result = check(read_curves(write(long, tmp_path / "long.csv")))
+    result = check_paper(read_curves(write(long, tmp_path / "long.csv")))
     assert (result.matched, result.cells, result.slips) == (314, 314, 2)
 
 
@@ -219,14 +219,14 @@ def test_names_and_numbers_of_the_experiments_are_understood(tmp_path, losses):
                 "min_val_loss": losses["mean_best_val_loss"],
             }
         )
-        assert check(read_curves(write(long, tmp_path / "long.csv"))).matched == 314
+        assert check_paper(read_curves(write(long, tmp_path / "long.csv"))).matched == 314
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda frame: frame[frame.model != "Swin-T"], "lacks 11 Swin-T, Caltech-256"),
-        (lambda frame: frame.replace("Swin-T", "Swin-B"), "'Swin-B, Caltech-256' is no experiment of the paper"),
+        (lambda frame: frame.replace("Swin-T", "Swin-B"), "'Swin-B, Caltech-256' is not an experiment of the paper"),
         (lambda frame: frame.replace({"beta": {0.9: 0.91}}), r", .*: beta 0.91 is not on the paper's grid"),
         (lambda frame: frame.replace({"split": {"heldout": "test"}}), "row 105 has split 'test'"),
         (lambda frame: frame.drop(columns="dataset"), "no column 'dataset'"),
@@ -242,7 +242,8 @@ def test_a_wrong_file_of_losses_is_refused_in_one_line(tmp_path, losses, change,
 
 
 def test_the_command_imports_neither_torch_nor_pandas():
-    code = "import sys; from oneclock.lab.paper import check; check(); print({'torch', 'pandas'} & set(sys.modules))"
+    code = "import sys; from oneclock.lab.paper import check_paper; check_paper();"
+    code += "print({'torch', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -37,7 +37,7 @@ def test_none_failed_and_none_is_left(study):
 
 def test_tables_follow_from_the_records(study, tmp_path):
     for table in tables_of(analyse(read(study))):
-        rendering.save(table, tmp_path)
+        rendering.save_table(table, tmp_path)
     committed = sorted((study / "report" / "tables").glob("*.md"))
     assert [path.name for path in committed] == [path.name for path in sorted(tmp_path.glob("*.md"))]
     for path in committed:
@@ -46,7 +46,7 @@ def test_tables_follow_from_the_records(study, tmp_path):
 
 @pytest.mark.parametrize("study", COMMITTED, ids=lambda path: path.name)
 def test_runs_say_what_they_ran_on_and_nothing_private(study):
-    runs = list(run_files.lines(study))
+    runs = list(run_files.packed_runs(study))
     assert runs
     for folder, files in runs:
         found = run_folder.RunFolder.read(study / folder, files).environment

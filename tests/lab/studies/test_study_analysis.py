@@ -14,10 +14,10 @@ from oneclock.lab.studies.analyse import (
     best_rate,
     best_tied,
     excesses,
+    mean_over_tasks,
     noise_of,
-    pooled,
-    random_effects,
-    read,
+    pool_by_length,
+    read_losses,
 )
 from oneclock.lab.studies.turns import counts
 
@@ -63,7 +63,7 @@ def test_random_effects_intervals_cover_the_mean(tasks: int, spread: float) -> N
     for _ in range(trials):
         errors = random.uniform(0.1, 0.4, tasks)
         values = 1.0 + random.normal(0, spread, tasks) + random.normal(0, errors)
-        _, low, high = random_effects([*values], [*errors])
+        _, low, high = mean_over_tasks([*values], [*errors])
         hits += low <= 1.0 <= high
     assert hits / trials >= 0.93
 
@@ -105,9 +105,9 @@ def test_the_page_of_the_overfit_study_states_what_its_records_say() -> None:
 
 def test_the_page_of_the_fine_tuning_study_states_what_its_records_say() -> None:
     page = (ROOT / "docs/research/finetune.md").read_text()
-    tables = read(ROOT / "studies/finetune").items()
+    tables = read_losses(ROOT / "studies/finetune").items()
     found = [(steps, one) for name, (steps, losses) in tables for one in excesses(name, losses)]
-    rows = pooled(found)
+    rows = pool_by_length(found)
     assert len(rows) == 15
     for one in rows:
         numbers = f"{one.percent:+.2f} ({one.low:+.2f} to {one.high:+.2f})"

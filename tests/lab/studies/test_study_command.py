@@ -67,7 +67,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_tables(name, tmp_path):
     half = len(list(whole.glob(results))) // 2
 
     output = stopped(study(name, killed, "--quick"), killed, results, half // 2, signal.SIGTERM)
-    assert output.endswith("oneclock: stopped; the same command continues\n")
+    assert output.endswith("oneclock: stopped; the same command continues it\n")
     stopped(study(name, killed, "--quick"), killed, results, half, signal.SIGKILL)
     kept = records(killed, results)
     assert half <= len(kept) < 2 * half

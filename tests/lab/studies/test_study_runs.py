@@ -12,7 +12,7 @@ import pytest
 
 from oneclock.lab.studies import ensemble
 from oneclock.lab.studies.collect import collect
-from oneclock.lab.studies.designs import GROWING, STUDIES, Condition, law, tied
+from oneclock.lab.studies.designs import GROWING, STUDIES, Condition, law, tied_arm
 from oneclock.lab.studies.ensemble import Arm, Setting
 from oneclock.lab.studies.models import Mlp
 from oneclock.lab.studies.run import is_done, jobs, planned, run_study
@@ -24,7 +24,7 @@ STEPS = 60
 
 def conditions(steps: int = STEPS) -> list[Condition]:
     """Two small experiments: three pairs of betas, two learning rates, one of them absurd."""
-    arms = (tied(law(steps)), Arm(0.9, 0.999), GROWING)
+    arms = (tied_arm(law(steps)), Arm(0.9, 0.999), GROWING)
     return [
         Condition(
             f"tiny-{decay:g}",

@@ -14,7 +14,7 @@ import torch
 from small_data import SETTINGS, documents, small
 
 from oneclock.lab import models
-from oneclock.lab.data import load as load_task
+from oneclock.lab.data import load_task as load_task
 from oneclock.lab.data.tokens import Tokens
 from oneclock.lab.experiments import EXPERIMENTS, find, override
 from oneclock.lab.training import train

@@ -198,7 +198,7 @@ def test_without_its_checkpoint_t5_is_not_begun(tmp_path: Path, capsys: Any) -> 
         main([*arguments, *(word for setting in settings for word in ("--set", setting))])
     out, err = capsys.readouterr()
     assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
-    assert "the checkpoint 't5-small' is neither here nor to be downloaded" in err
+    assert "the checkpoint 't5-small' is not here and cannot be downloaded" in err
     assert not (tmp_path / "out").exists()
 
 
@@ -229,7 +229,7 @@ def test_a_run_does_not_go_on_with_other_data(name: str, change: Damage, tmp_pat
     shutil.copytree(tmp_path / "data", tmp_path / "copy")
     change(tmp_path / "data")
     before = (tmp_path / "run" / "run.json").read_bytes()
-    with pytest.raises(ValueError, match="was begun on other data .*; give it the data it had, or another folder"):
+    with pytest.raises(ValueError, match="was begun on other data "):
         train(spec, 0.9, 1, tmp_path / "run", data_dir=tmp_path / "data")
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     assert train(spec, 0.9, 1, tmp_path / "run", data_dir=tmp_path / "copy").status == "finished"

@@ -1,4 +1,4 @@
-"""`oneclock lab data check`: what the data of the experiments are like, before any is trained."""
+"""`oneclock lab data check`: check the data of the experiments before any training."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check(
     data_dir: Annotated[Path | None, typer.Option(help="Where the data lies; else ONECLOCK_DATA or caches.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What is here, what would be downloaded from where, and whether it fits; exit code 1 where it does not.
+    """What is here, what would be downloaded from where, and whether it fits; exit code 1 if it does not.
 
     oneclock lab data check
 
@@ -62,7 +62,7 @@ def _in_words(part: Part) -> str:
 
 
 def _count(split: str, rows: int | None, expected: int | None, path: str | None) -> str:
-    """`train 120 (1,801,350 expected)`; of what is not here, what is expected."""
+    """`train 120 (1,801,350 expected)`; for missing data, only the expected count."""
     wanted = "" if expected is None else f"{expected:,} expected"
     if path is None:
         return f"{split} {wanted or 'the others'}"

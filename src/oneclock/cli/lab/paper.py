@@ -31,9 +31,9 @@ def command(
 
     oneclock lab paper --curves beta_sweep_curves.tsv
     """
-    from oneclock.lab.paper import check, read_curves
+    from oneclock.lab.paper import check_paper, read_curves
 
-    result = check(None if curves is None else read_curves(curves))
+    result = check_paper(None if curves is None else read_curves(curves))
     if as_json:
         import json
 

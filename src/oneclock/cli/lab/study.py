@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneclock.cli.sweep import run
+from oneclock.cli.sweep import run_plan
 
 if TYPE_CHECKING:
     from oneclock.sweep import Plan
@@ -21,20 +21,20 @@ def command(
     quick: Annotated[bool, typer.Option("--quick", help="A fortieth of every budget, to see it work.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Runs at a time; default: cores.")] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where Fashion-MNIST lies, for fashion; else ONECLOCK_DATA or caches.")
+        Path | None, typer.Option(help="The folder of Fashion-MNIST, for fashion; else ONECLOCK_DATA or caches.")
     ] = None,
     extend: Annotated[
         bool, typer.Option("--extend", help="Continue a study of an older version that asked for less.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
 ) -> None:
-    """Run a whole study: sweeps, analysis and report. Again: it continues.
+    """Run a whole study: sweeps, analysis and report. The same command again continues it.
 
     laptop: the paper's method over eleven laptop-sized twins of its experiments.
 
     series: two of the twins over 250 to 16,000 steps; only the horizon differs.
 
-    fashion: three vision models on Fashion-MNIST, to test what the others found.
+    fashion: three vision models on Fashion-MNIST, to test the results of the others.
 
     joint: beta and learning rate tuned together, 250 to 64,000 steps.
 
@@ -64,13 +64,13 @@ def command(
     if dry_run:
         return
     if left:
-        run(study, where)
+        run_plan(study, where)
     elif page.exists():
         print(f"nothing to do: every run of {out} has ended and its report is written")
         print(page)
         return
     typed = f"oneclock lab study {name} --out {out.name}" + (" --quick" if quick else "")
-    print(folder.write(subject.subject_of(out), page.parent, typed))
+    print(folder.write_subject(subject.subject_of(out), page.parent, typed))
 
 
 def _estimate(study: Plan, jobs: int | None) -> str:
@@ -86,4 +86,4 @@ def _estimate(study: Plan, jobs: int | None) -> str:
         for cost in expected
     ]
     total = f"at most {sum(cost.runs for cost in expected)} runs to go, about {span(3600 * hours(expected, jobs))}"
-    return "\n".join([*lines, f"{total}; stop it whenever you like, the same command continues"])
+    return "\n".join([*lines, f"{total}; stop it at any time: the same command continues it"])

@@ -44,7 +44,7 @@ def command(
     steps: Annotated[int | None, typer.Option(help="Train this many steps in place of the experiment's.")] = None,
     log_with: Annotated[str | None, typer.Option(help="Also log to tensorboard, wandb, mlflow or trackio.")] = None,
     checkpoint_minutes: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 10.0,
-    checkpoint_steps: Annotated[int | None, typer.Option(help="Also a checkpoint every so many steps.")] = None,
+    checkpoint_steps: Annotated[int | None, typer.Option(help="Also a checkpoint after every N steps.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes that prepare batches ahead.")] = None,
 ) -> None:
     """Train one experiment at one beta and seed. Run it again to continue; a finished run is reported, not repeated.
@@ -59,11 +59,11 @@ def command(
     if (beta is None) == (horizon is None):
         raise ValueError("give exactly one of --beta and --horizon (the useful training time in steps)")
     if horizon is None and rule is not None:
-        raise ValueError("a rule (--rule) finds the beta for a --horizon; with --beta there is nothing to find")
+        raise ValueError("--rule computes beta from --horizon; leave it out when you give --beta")
     chosen = beta_for(horizon, rule) if horizon is not None else _beta(str(beta))
     settings = [*(settings or []), *([] if steps is None else [f"budget={steps}"])]
     experiment = experiments.override(experiments.find(name), settings)
-    experiments.check_installed(experiment)
+    experiments.check_packages(experiment)
 
     from oneclock.lab import training
 
@@ -92,8 +92,8 @@ def command(
                 workers=workers,
             )
     except KeyboardInterrupt as interrupt:
-        where = str(interrupt) or "stopped; it continues from its last checkpoint"
-        print(f"oneclock: {where}; the same command continues", file=sys.stderr)
+        where = str(interrupt) or "stopped; it can continue from its last checkpoint"
+        print(f"oneclock: {where}; the same command continues it", file=sys.stderr)
         raise typer.Exit(130) from None
     if training.is_main_process():
         print(_in_words(result, experiment, had_ended), path, sep="\n")
@@ -125,7 +125,7 @@ def _in_words(result: RunRecord, experiment: Experiment, had_ended: bool) -> str
 
 @contextmanager
 def _drawn(title: str) -> Iterator[Tell]:
-    """How far it is: a bar on a terminal, elsewhere a line at each evaluation and every half minute, on stderr."""
+    """Progress on stderr: a bar on a terminal, otherwise a line at each evaluation and every half minute."""
     if not sys.stderr.isatty():
         yield _lines(title)
         return

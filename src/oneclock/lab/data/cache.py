@@ -1,10 +1,12 @@
-"""Arrays that are made once and read by every run: written aside, sealed, and proven whole whenever they are read.
+"""Arrays that are made once and read by every run.
+
+They are written to a temporary file, sealed, and checked at each read.
 
     ROOT/tokens/NAME-KEY.bin     the numbers, memory-mapped
-    ROOT/tokens/NAME-KEY.json    the seal: bytes, SHA-256, what the writer had to say, and a hash of these
+    ROOT/tokens/NAME-KEY.json    the seal: bytes, SHA-256, notes of the writer, and a hash of these
 
 Reading compares length and checksum, at more than a gigabyte a second. A file that differs from its seal, or has none,
-is named, set aside as `.damaged` and made anew. What a killed writer leaves is removed by the next one.
+is reported, renamed to `.damaged` and made again. The next writer removes the leftovers of a killed one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _CHUNK = 1 << 24
 
 @dataclass(frozen=True)
 class Cached:
-    """The numbers of a file, the digest of its bytes, and what its writer said of it."""
+    """The numbers of a file, the digest of its bytes, and the notes of its writer."""
 
     values: np.ndarray
     digest: str
@@ -37,31 +39,31 @@ class Cached:
 def cached(
     root: Path, label: str, key: Any, dtype: Any, write: Callable[[BinaryIO], Mapping[str, Any] | None]
 ) -> Cached:
-    """What `write` writes for `key`, from ROOT/tokens; made by the first who asks, while others wait for it.
+    """What `write` writes for `key`, from ROOT/tokens. The first caller makes it, and the others wait.
 
     What `write` returns is kept in the seal. A damaged file is made anew, with a line on stderr.
     """
     path = root / "tokens" / f"{safe_name(label)}-{hash_of(key)}.bin"
-    found = _proven(path, dtype)
-    if found is not None:
-        return found
+    array = _proven(path, dtype)
+    if array is not None:
+        return array
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(_lock(path)):
-        found = _proven(path, dtype)  # another may have made it meanwhile
-        if found is None:
+        array = _proven(path, dtype)  # another process may have made it meanwhile
+        if array is None:
             _remove_leftovers(path.parent)
             _set_aside(path)
             _write(path, write)
-            found = _proven(path, dtype)
-    if found is None:
-        raise OSError(f"{path} is not what was just written there: check the disk")
-    return found
+            array = _proven(path, dtype)
+    if array is None:
+        raise OSError(f"{path} does not hold what was just written: check the disk")
+    return array
 
 
 def _proven(path: Path, dtype: Any) -> Cached | None:
-    """The file where it is as long as its seal says and has its checksum; else None. Older seals have no hash."""
+    """The file, if it has the length and checksum of its seal; else None. Older seals have no hash."""
     try:
         seal = json.loads(_seal(path).read_text(encoding="utf-8"))
         proof, size, digest, notes = seal.pop("seal", None), seal["bytes"], seal["sha256"], seal["notes"]
@@ -92,7 +94,7 @@ def _set_aside(path: Path) -> None:
 
 
 def _write(path: Path, write: Callable[[BinaryIO], Mapping[str, Any] | None]) -> None:
-    """The file first and its seal second: a file without a seal is none."""
+    """The file first and its seal second: a file without a seal does not count."""
     aside = _aside(path)
     try:
         with open(aside, "w+b") as file:
@@ -111,7 +113,7 @@ def _write(path: Path, write: Callable[[BinaryIO], Mapping[str, Any] | None]) ->
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """What writers that were killed have left: files aside whose lock nobody holds."""
+    """Remove temporary files of killed writers: those whose lock nobody holds."""
     from filelock import FileLock, Timeout
 
     for aside in folder.glob(".*.bin.new"):

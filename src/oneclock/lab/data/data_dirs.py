@@ -1,4 +1,4 @@
-"""Where data lie: a folder the user names, or a cache folder; and what to say when they lie nowhere."""
+"""Where data are: a folder that the user names, or a cache folder; and the message if they are in neither."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 ABSENT = (OSError, ValueError, RuntimeError)
-"""What datasets, huggingface_hub and torchvision raise for a source that is neither here nor to be downloaded."""
+"""What datasets, huggingface_hub and torchvision raise for a source that is not here and cannot be downloaded."""
 
 
 def data_root(data_dir: Path | None = None) -> Path:
@@ -45,9 +45,9 @@ def offline() -> bool:
 
 
 def prepare_hub() -> None:
-    """Leave Hugging Face's libraries to their cache where the hub's name does not resolve.
+    """Make Hugging Face's libraries use their cache if the hub's name does not resolve.
 
-    They would try each request six times, for half a minute and with a line for each, before they do so themselves.
+    Otherwise they try each request six times, for half a minute and with a line for each, before they use it.
     """
     from datasets import config
     from huggingface_hub import constants
@@ -61,7 +61,7 @@ def prepare_hub() -> None:
 
 
 def dataset_loader() -> Callable[..., Any]:
-    """datasets' own `load_dataset`, which otherwise says twice what is raised, and hides it among progress bars."""
+    """datasets' own `load_dataset` without its progress bars and without printing errors that it raises too."""
     import datasets
 
     logging.getLogger("datasets.packaged_modules").setLevel(logging.CRITICAL)
@@ -71,7 +71,7 @@ def dataset_loader() -> Callable[..., Any]:
 
 
 def missing(what: str, fetch: str, put: str, error: BaseException | None = None) -> ValueError:
-    """One line for a source that is neither here nor to be downloaded: what to fetch, and where to put it."""
+    """The error for a source that is not here and cannot be downloaded: what to fetch, and where to put it."""
     reason = f" ({shortened(error)})" if error else ""
     return ValueError(f"{what} is not here and could not be downloaded{reason}: fetch {fetch} and put it into {put}")
 
@@ -86,7 +86,7 @@ def in_gigabytes(size: float | None) -> str:
 
 
 def shortened(error: BaseException) -> str:
-    """What another library says of an error, in one line of a length that can be read.
+    """The message of another library's error, in one line of readable length.
 
     >>> shortened(ValueError("two lines\\nof text"))
     'two lines of text'

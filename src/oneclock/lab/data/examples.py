@@ -10,18 +10,18 @@ import numpy as np
 
 
 class Examples(Protocol):
-    """Examples by number: an array (rows, length) where all have one length, else a list of arrays."""
+    """Examples by number: an array (rows, length) if all have one length, else a list of arrays."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, chosen: np.ndarray) -> Any: ...
 
     def first(self, tokens: int, multiple: int) -> Examples:
-        """The first of them, as many as have `tokens` tokens, in full batches of `multiple` where they are pieces."""
+        """The first examples with `tokens` tokens in all; pieces come in full batches of `multiple`."""
 
 
 class Blocks:
-    """All text cut into blocks of one length, what is left over at its end lost."""
+    """All text cut into blocks of one length; the rest at the end is dropped."""
 
     def __init__(self, ids: np.ndarray, length: int) -> None:
         count = len(ids) // length
@@ -72,7 +72,7 @@ class Pieces:
         return [self.ids[start:end] for start, end in zip(starts, self.ends[chosen], strict=True)]
 
     def first(self, tokens: int, multiple: int) -> Pieces:
-        """Full batches until so many tokens are reached, or all there are."""
+        """Full batches until that many tokens are reached, or all of them."""
         enough = int(np.searchsorted(self.ends, tokens)) + 1
         count = min(-(-enough // multiple) * multiple, len(self))
         ends = self.ends[:count]
@@ -80,7 +80,8 @@ class Pieces:
 
 
 def stacked(rows: Sequence[np.ndarray], filling: int, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of unequal length as one array, filled up on the right to `length` or the longest, and where they are.
+    """Rows of unequal length as one array, padded on the right to `length` or the longest row, and the mask of the
+    rows.
 
     >>> ids, mask = stacked([np.array([5, 6]), np.array([7])], filling=0)
     >>> ids.tolist(), mask.tolist()

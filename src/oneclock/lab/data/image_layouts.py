@@ -36,16 +36,16 @@ def in_memory(images: np.ndarray, labels: np.ndarray, spec: Images) -> Sets:
 
 
 def has_classes(folder: Path) -> bool:
-    """Whether a folder has others in it, as classes are."""
+    """Whether a folder has subfolders, one per class."""
     return folder.is_dir() and any(path.is_dir() for path in folder.iterdir())
 
 
 def class_folders(folder: Path, spec: Images) -> Sets:
     """FOLDER/train/CLASS/IMAGE and FOLDER/val/CLASS/IMAGE."""
-    found = [folder / name for name in ("val", "validation", "valid", "test") if (folder / name).is_dir()]
-    if not found:
+    validation_folders = [folder / name for name in ("val", "validation", "valid", "test") if (folder / name).is_dir()]
+    if not validation_folders:
         raise ValueError(f"{folder} has images to train on and none to validate with: add {folder}/val/CLASS/IMAGE")
-    train, validation = (_without(images_below(part), spec) for part in (folder / "train", found[0]))
+    train, validation = (_without(images_below(part), spec) for part in (folder / "train", validation_folders[0]))
     _agree(folder, train, validation)
     most = max(train, key=lambda name: len(train[name]))
     if spec.train_per_class is not None and len(train[most]) > spec.train_per_class:
@@ -117,7 +117,7 @@ def imagenet100(root: Path, spec: Images) -> Sets:
     classes = sorted(parts["train"])
     _agree(folder, classes, parts["val"])
     if odd := strangers(classes):
-        raise ValueError(f"{folder} has a class {odd[0]!r} that Kaggle's ImageNet100 has not: fetch that one")
+        raise ValueError(f"{folder} has a class {odd[0]!r} that is not in Kaggle's ImageNet100: fetch that set")
     return by_class(parts["train"], classes), by_class(parts["val"], classes)
 
 

@@ -28,7 +28,7 @@ from torchvision import datasets as zoo  # isort: skip
 
 @dataclass(frozen=True)
 class ImageSource:
-    """How to find a source below a root folder: `marker` is there if it is; `fetch` says to people what to fetch.
+    """How to find a source below a root folder. `marker` exists if the source does; `fetch` says what to fetch.
 
     `images` are those of training and validation. `download` has torchvision fetch it into a folder; `hub` is its copy
     on the hub.
@@ -53,7 +53,7 @@ class LocalCopy:
 
 
 def open_images(spec: Images, root: Path) -> Sets:
-    """Training and validation images of a source; whatever is wrong with it is a ValueError in one line."""
+    """Training and validation images of a source; any problem with it is a ValueError in one line."""
     if spec.source in BUNDLED:
         return image_layouts.in_memory(*BUNDLED[spec.source](root), spec)
     if spec.source not in SOURCES:
@@ -71,10 +71,10 @@ def open_images(spec: Images, root: Path) -> Sets:
 
 
 def found_at(spec: Images, root: Path) -> LocalCopy | None:
-    """Where a source lies below the root, and how it is read there; None where it does not."""
+    """Where a source is below the root, and how to read it; None if it is not there."""
     source, folder = SOURCES[spec.source], root / spec.source
     distributed = LocalCopy(root / source.marker, lambda: source.read(root, spec))
-    own_folder = distributed.place == folder  # where tables may lie as well
+    own_folder = distributed.place == folder  # tables may be there as well
     if image_layouts.has_classes(folder / "train"):
         return LocalCopy(folder / "train", lambda: image_layouts.class_folders(folder, spec))
     if distributed.place.exists() and not own_folder and not _needs_split(source, spec):
@@ -93,8 +93,8 @@ def _found(source: ImageSource, spec: Images, root: Path) -> Sets:
             return here.read()
         except ImportError:
             raise
-        except Exception as error:  # whatever a damaged copy makes of the libraries that read it
-            if type(error) is ValueError:  # our own words
+        except Exception as error:  # a damaged copy can make the libraries raise anything
+            if type(error) is ValueError:  # our own error
                 raise
             raise ValueError(f"{here.place}: {shortened(error)}; fetch it again") from None
     for fetch in _ways(source, spec, root):
@@ -114,7 +114,7 @@ def _by_hand(source: ImageSource, spec: Images, root: Path) -> tuple[str, str]:
 
 
 def _ways(source: ImageSource, spec: Images, root: Path) -> list[Callable[[], Sets]]:
-    """What to try in turn where nothing is here."""
+    """What to try in turn if nothing is here."""
     ways: list[Callable[[], Sets]] = []
     if _downloads(source, spec):
         ways.append(lambda: _downloaded(source, spec, root))
@@ -124,7 +124,7 @@ def _ways(source: ImageSource, spec: Images, root: Path) -> list[Callable[[], Se
 
 
 def origin_of(spec: Images) -> str:
-    """Where a source that is not here would come from, in words."""
+    """Where a missing source would come from, in words."""
     source = SOURCES[spec.source]
     ways = [source.fetch] if _downloads(source, spec) else []
     if (hub := hub_of(spec)) is not None:
@@ -137,12 +137,12 @@ def _downloads(source: ImageSource, spec: Images) -> bool:
 
 
 def hub_of(spec: Images) -> HubImages | None:
-    """The copy on the hub, unless the experiment divides the images itself: a copy is divided already."""
+    """The copy on the hub, unless the experiment splits the images itself: a copy is split already."""
     return SOURCES[spec.source].hub if spec.train_per_class is None else None
 
 
 def _needs_split(source: ImageSource, spec: Images) -> bool:
-    """Whether the experiment wants the split of a copy, and the distributed set has none."""
+    """Whether the experiment needs the split of a copy because the distributed set has none."""
     return _has_no_split(source) and spec.train_per_class is None
 
 
@@ -151,7 +151,7 @@ def _has_no_split(source: ImageSource) -> bool:
 
 
 def _downloaded(source: ImageSource, spec: Images, root: Path) -> Sets:
-    """Fetched aside and moved, so that half a download is never taken for the whole; one process at a time."""
+    """Download to a temporary folder, then move it: a partial download is never used. One process at a time."""
     from filelock import FileLock
 
     if offline():
@@ -161,7 +161,7 @@ def _downloaded(source: ImageSource, spec: Images, root: Path) -> Sets:
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / f".{spec.source}.lock"):
         if not (root / source.marker).exists():
-            shutil.rmtree(aside, ignore_errors=True)  # what a killed download has left
+            shutil.rmtree(aside, ignore_errors=True)  # the rest of a killed download
             try:
                 source.download(aside)
                 os.replace(aside / top, root / top)

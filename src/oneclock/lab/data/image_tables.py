@@ -18,8 +18,8 @@ class HubImages:
     """A repository: which of its splits train and which validate, and its columns.
 
     `name` is a column with the class's name, where there is one: classes are then numbered in the order of the names.
-    `rows` are those of each split, as the repository's page says: with fewer a copy is refused. `strangers` finds the
-    classes that do not belong to it, where these are known.
+    `rows` are those of each split, as the repository's page says: a copy with fewer is refused. `strangers` finds the
+    classes that do not belong to it, if these are known.
     """
 
     repository: str
@@ -32,7 +32,7 @@ class HubImages:
     strangers: Callable[[Collection[str]], list[str]] = lambda found: []
 
     def classes(self, values: Iterable[Any], spec: Images) -> list[Any]:
-        """The classes that are used, of the values that the training splits have; a ValueError for a strange one."""
+        """The used classes among the values of the training splits; ValueError for an unknown one."""
         used = sorted({_plain(value) for value in values} - set(spec.leave_out))
         if odd := self.strangers(used):
             raise ValueError(
@@ -42,7 +42,7 @@ class HubImages:
         return used
 
     def read(self, spec: Images) -> Sets:
-        """Both sets from the hub or its cache; an OSError where they are not to be had."""
+        """Both sets from the hub or its cache; OSError if neither has them."""
         require("datasets", extra="vision")
         prepare_hub()
         load_dataset = dataset_loader()
@@ -79,8 +79,8 @@ class HubImages:
         require("datasets", extra="vision")
         load_dataset = dataset_loader()
 
-        found = self.local(folder)
-        if absent := [split for split, files in found.items() if not files]:
+        paths = self.local(folder)
+        if absent := [split for split, files in paths.items() if not files]:
             raise ValueError(f"{folder} has no files of the {absent[0]} split of {self.repository}: fetch them too")
 
         def load(files: Sequence[Path]) -> Any:
@@ -89,11 +89,11 @@ class HubImages:
                 return load_dataset(
                     files[0].suffix[1:], split="train", cache_dir=str(folder.parent / "arrow"), **options
                 )
-            except Exception as error:  # whatever a damaged file makes of the libraries that read it
+            except Exception as error:  # a damaged file can make the libraries raise anything
                 cause = shortened(error.__cause__ or error)
                 raise ValueError(f"{files[0]} cannot be read to its end ({cause}): fetch it again") from None
 
-        return self._sets({split: load(files) for split, files in found.items()}, spec)
+        return self._sets({split: load(files) for split, files in paths.items()}, spec)
 
     def _sets(self, parts: Mapping[str, Any], spec: Images) -> Sets:
         from datasets import Image
@@ -116,15 +116,15 @@ class HubImages:
         splits: tuple[str, ...],
         classes: Mapping[Any, int] | None,
     ) -> TableImages:
-        """The rows of some splits as one, those of classes that are not used left out."""
+        """The rows of some splits as one set, without unused classes."""
         from datasets import concatenate_datasets
 
         rows = concatenate_datasets([parts[split] for split in splits])
-        found = [value for split in splits for value in values[split]]
+        labels = [value for split in splits for value in values[split]]
         if classes is None:
-            return TableImages(rows, self.image, found)
-        kept = [place for place, value in enumerate(found) if value in classes]
-        return TableImages(rows.select(kept), self.image, [classes[found[place]] for place in kept])
+            return TableImages(rows, self.image, labels)
+        kept = [place for place, value in enumerate(labels) if value in classes]
+        return TableImages(rows.select(kept), self.image, [classes[labels[place]] for place in kept])
 
     def _check(self, split: str, rows: Any, spec: Images) -> None:
         if absent := [name for name in self.columns if name not in rows.column_names]:
@@ -135,7 +135,7 @@ class HubImages:
 
 
 def table_files(folder: Path, split: str) -> list[Path]:
-    """The tables of a split; beside images there may lie texts of any kind."""
+    """The tables of a split; a folder of images may hold other text files too."""
     return [path for path in local_files(folder, None, split) if path.suffix in (".parquet", ".arrow")]
 
 

@@ -1,7 +1,7 @@
-"""The hundred classes of ImageNet100 as Kaggle's set has them, to tell a copy of it from another choice of a hundred.
+"""The hundred classes of Kaggle's ImageNet100, to recognise copies of it.
 
-Several sets go by that name, with other classes of ImageNet in them. Folders are named by WordNet ids and must be
-these. How a table spells the names is up to whoever made it, so that of those most must be known.
+Several sets have that name, with different classes of ImageNet. Folders are named by WordNet ids and must be these.
+Tables may spell the names in their own way, so only most of the names must match.
 """
 
 from __future__ import annotations
@@ -118,15 +118,15 @@ n02077923 sea lion
 _NAMES = {name.lower() for name in CLASSES.values()}
 
 
-def strangers(found: Collection[str]) -> list[str]:
-    """The names among `found`, WordNet ids or words, that no class of ImageNet100 has; none where most are known.
+def strangers(names: Collection[str]) -> list[str]:
+    """The names among `names`, WordNet ids or words, that no class of ImageNet100 has; none where most are known.
 
     >>> strangers(["n01440764", "n02869837"]), strangers(["tench", "Komodo_dragon", "wood duck"])
     (['n02869837'], [])
     """
-    odd = sorted(name for name in found if name not in CLASSES and _plain(name) not in _NAMES)
-    ids = any(name in CLASSES for name in found)
-    return odd if ids or 2 * len(odd) > len(found) else []
+    odd = sorted(name for name in names if name not in CLASSES and _plain(name) not in _NAMES)
+    ids = any(name in CLASSES for name in names)
+    return odd if ids or 2 * len(odd) > len(names) else []
 
 
 def _plain(name: str) -> str:

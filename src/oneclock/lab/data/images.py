@@ -45,7 +45,7 @@ class ImageTask:
 
     @property
     def content(self) -> str:
-        """A hash of the images, as far as they are known without decoding them; see `Pictures.digest`."""
+        """A hash of the images that needs no decoding; see `Pictures.digest`."""
         return hash_of({"train": self.train.digest, "validation": self.validation.digest})
 
     def batch(self, seed: int, step: int, micro: int) -> Batch:
@@ -94,18 +94,20 @@ class ImageTask:
         return {"images": images, "labels": labels}
 
     def _check_classes(self, source: str) -> None:
-        """As many classes as the model has: with more a GPU would die without a word, with fewer data are missing."""
-        found, classes = np.unique(np.asarray(self.train.labels)), self.experiment.model.classes  # type: ignore[union-attr]
-        if len(found) != classes or found[-1] != classes - 1:
+        """The data must have as many classes as the model: more would crash a GPU without a message, fewer means
+        missing data.
+        """
+        labels, classes = np.unique(np.asarray(self.train.labels)), self.experiment.model.classes  # type: ignore[union-attr]
+        if len(labels) != classes or labels[-1] != classes - 1:
             raise ValueError(
-                f"{source} has {len(found)} classes to train on, up to number {int(found[-1])}, and the model "
+                f"{source} has {len(labels)} classes to train on, up to number {int(labels[-1])}, and the model "
                 f"{classes}: fetch all of it, or set model.classes"
             )
 
 
 @dataclass(frozen=True)
 class ReadyImages:
-    """Images in memory, normalized once: a batch is one look-up, with a shift of each image where there is a margin.
+    """Images in memory, normalized once. A batch is one look-up; with a margin each image is shifted too.
 
     `images` are (samples, 3, height + 2 * margin, width + 2 * margin), with zeros, the mean grey, around each.
     """

@@ -1,6 +1,6 @@
-"""Which samples make which batch: a pure function of seed and position, so that every beta of a seed sees the same.
+"""Which samples form which batch: a pure function of seed and position, the same for every beta of a seed.
 
-Each use of randomness has a key of whole numbers of its own: nothing here reads or moves a global generator.
+Each use of randomness has its own key of whole numbers. No global generator is read or changed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def generator(*key: int) -> np.random.Generator:
 
 @contextmanager
 def torch_seeded(*key: int) -> Iterator[None]:
-    """Within it torch's global CPU generator is a function of the key; afterwards it is where it was before."""
+    """A context in which torch's global CPU generator depends only on the key; afterwards its state is restored."""
     before = torch.default_generator.get_state()
     try:
-        # torch.manual_seed would seed every device as well, and costs more than a small model's whole batch.
+        # torch.manual_seed would seed every device too, which costs more than a whole batch of a small model.
         torch.default_generator.manual_seed(int(_sequence(key).generate_state(1, np.uint64)[0]))
         yield
     finally:
@@ -77,7 +77,7 @@ class Draws:
 
     @property
     def batches(self) -> int:
-        """Any number, where there is a sample; 0 where there is none."""
+        """Unlimited if there is a sample, else 0."""
         return int(self.size > 0)
 
     def indices(self, seed: int, position: int) -> np.ndarray:

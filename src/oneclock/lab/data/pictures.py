@@ -1,4 +1,4 @@
-"""Images with their class numbers: in memory, in files, or in the rows of a table; and how they are divided."""
+"""Images with their class numbers: in memory, in files, or in the rows of a table; and how they are split."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from torchvision.datasets.folder import IMG_EXTENSIONS, default_loader  # isort:
 class Pictures(Protocol):
     """A map-style data set of (PIL image or uint8 tensor, class number); `labels` are known without decoding.
 
-    `digest` is a hash of what tells the set from another without decoding it.
+    `digest` is a hash that identifies the set without decoding it.
     """
 
     @property
@@ -70,7 +70,7 @@ class FileImages:
 
     @property
     def digest(self) -> str:
-        """Of the files' names and classes, in their order: pixels would have to be read."""
+        """Of the files' names and classes, in their order; a hash of the pixels would need decoding."""
         names = (f"{path.parent.name}/{path.name} {label}" for path, label in zip(self.paths, self.labels, strict=True))
         return _digest(["\n".join(names).encode()])
 
@@ -105,7 +105,7 @@ class TableImages:
 
 @contextmanager
 def _named(image: str) -> Iterator[None]:
-    """Whatever the decoder makes of a damaged image is a ValueError in one line that says which it is."""
+    """Turn any error of the decoder into a one-line ValueError that names the damaged image."""
     try:
         yield
     except Exception as error:
@@ -113,23 +113,23 @@ def _named(image: str) -> Iterator[None]:
 
 
 def _digest(parts: Iterable[Any]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(part)
-    return found.hexdigest()
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def images_below(folder: Path) -> dict[str, list[Path]]:
     """The image files below each folder of `folder`, sorted, by the folder's name, which is their class."""
     classes = sorted(path for path in folder.iterdir() if path.is_dir())
-    found = {
+    by_class = {
         path.name: sorted(file for file in path.rglob("*") if file.suffix.lower() in IMG_EXTENSIONS) for path in classes
     }
-    if not found:
+    if not by_class:
         raise ValueError(f"{folder} holds no class folders")
-    if empty := [name for name, files in found.items() if not files]:
+    if empty := [name for name, files in by_class.items() if not files]:
         raise ValueError(f"{folder / empty[0]} holds no images")
-    return found
+    return by_class
 
 
 def by_class(files: dict[str, list[Path]], classes: Sequence[str]) -> FileImages:
@@ -157,9 +157,10 @@ def split_per_class(labels: np.ndarray, count: int, seed: int) -> tuple[np.ndarr
 
 
 def split_files(files: dict[str, list[Path]], count: int, seed: int) -> Sets:
-    """`count` files of each class and the others, by Python's own generator passing through the classes in order.
+    """`count` files of each class, and the others.
 
-    Of a class with no more than `count` files, four fifths train.
+    Python's own generator draws them, class by class in order. If a class has at most `count` files, four fifths of
+    them train.
     """
     draw, train, validation = random.Random(seed), {}, {}
     for name in sorted(files):

@@ -1,4 +1,4 @@
-"""T5's span corruption on whole batches: spans of a block give way to sentinels, and the target holds what was there.
+"""T5's span corruption on whole batches: sentinels replace spans of a block, and the target holds those spans.
 
 All blocks of one length lose the same number of tokens in the same number of spans, so inputs and targets need no
 padding. A block begins with kept text and ends with a lost span, as in T5.
@@ -62,7 +62,7 @@ def corrupt(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Blocks (rows, shape.block) -> inputs (rows, input_length) and targets (rows, target_length).
 
-    The k-th span gives way to `sentinels[k]` in the input; in the target that sentinel precedes its tokens.
+    `sentinels[k]` replaces the k-th span in the input; in the target that sentinel precedes the span's tokens.
     """
     rows = len(blocks)
     lost = _lost(rows, shape, rng)

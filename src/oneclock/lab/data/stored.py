@@ -1,6 +1,6 @@
-"""What files of data say of themselves without being read through: rows, columns, and whether they can be opened.
+"""What data files tell without reading them in full: rows, columns, and whether they can be opened.
 
-Local files of a split, and what datasets has prepared of a repository before and keeps in its cache.
+This covers local files of a split, and repositories that datasets has prepared and keeps in its cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oneclock.lab.data.text_sources import builder_of
 
 @dataclass(frozen=True)
 class Stored:
-    """A split: its rows (None: the files do not say), its columns, and what is wrong with the first wrong file."""
+    """A split: its rows (None: unknown), its columns, and the problem of the first bad file."""
 
     rows: int | None
     columns: tuple[str, ...] = ()
@@ -25,16 +25,16 @@ class Stored:
 
 
 def stored_in(paths: Sequence[Path]) -> Stored | None:
-    """A split in local files, all of one format; None where there are none."""
-    found: list[Stored] = []
+    """A split in local files, all of one format; None if there are none."""
+    parts: list[Stored] = []
     for path in paths:
         try:
-            found.append(_READERS.get(path.suffix, _first_row)(path))
+            parts.append(_READERS.get(path.suffix, _first_row)(path))
         except Exception as error:  # whatever a damaged file makes of the libraries that read it
             return Stored(None, (), f"{path} cannot be read ({shortened(error.__cause__ or error)}): fetch it again")
-        if found[-1].rows is None:
-            return found[-1]
-    return Stored(sum(one.rows or 0 for one in found), found[0].columns) if found else None
+        if parts[-1].rows is None:
+            return parts[-1]
+    return Stored(sum(one.rows or 0 for one in parts), parts[0].columns) if parts else None
 
 
 def values_in(paths: Sequence[Path], column: str) -> set[Any]:
@@ -42,15 +42,15 @@ def values_in(paths: Sequence[Path], column: str) -> set[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found: set[Any] = set()
+    values: set[Any] = set()
     for path in paths:
         if path.suffix == ".parquet":
             table = pq.read_table(path, columns=[column])
         else:
             with pa.memory_map(str(path)) as file:
                 table = pa.ipc.open_stream(file).read_all()
-        found |= set(table[column].unique().to_pylist())
-    return found
+        values |= set(table[column].unique().to_pylist())
+    return values
 
 
 def _parquet(path: Path) -> Stored:
@@ -77,16 +77,16 @@ _READERS: Mapping[str, Callable[[Path], Stored]] = {".parquet": _parquet, ".arro
 
 
 def prepared(repository: str, config: str | None) -> tuple[Path, Mapping[str, Stored]] | None:
-    """What datasets has prepared of a repository, the newest if there are several: the folder, and its splits."""
+    """The newest prepared copy of a repository in the cache of datasets: its folder and its splits."""
     from datasets import DatasetInfo
     from datasets import config as settings
     from datasets.naming import camelcase_to_snakecase
 
     owner, _, name = repository.rpartition("/")
     folder = Path(os.fspath(settings.HF_DATASETS_CACHE)) / f"{owner}___{camelcase_to_snakecase(name)}"
-    found = sorted(folder.glob(f"{config or '*'}/*/*/dataset_info.json"), key=lambda path: path.stat().st_mtime)
-    if not found:
+    infos = sorted(folder.glob(f"{config or '*'}/*/*/dataset_info.json"), key=lambda path: path.stat().st_mtime)
+    if not infos:
         return None
-    info: Any = DatasetInfo.from_directory(str(found[-1].parent))
+    info: Any = DatasetInfo.from_directory(str(infos[-1].parent))
     columns = tuple(info.features or ())
-    return found[-1].parent, {name: Stored(one.num_examples, columns) for name, one in (info.splits or {}).items()}
+    return infos[-1].parent, {name: Stored(one.num_examples, columns) for name, one in (info.splits or {}).items()}

@@ -1,4 +1,4 @@
-"""What an experiment's data are like before it is trained: what is here, what would be downloaded, and whether it fits.
+"""Checks an experiment's data before training: what is here, what would be downloaded, and whether it fits.
 
 Nothing is downloaded, tokenized or decoded. Rows are counted where the files say how many they hold.
 """
@@ -25,9 +25,9 @@ Rows = Mapping[str, int | None]
 
 @dataclass(frozen=True)
 class Part:
-    """One thing an experiment needs: where it is (None: not here), else where it would come from, and what is wrong.
+    """One thing that an experiment needs: where it is (None: not here), where it would come from, and what is wrong.
 
-    `counts` are (split, found or None where the files do not say, expected or None); `columns` those that it has, or
+    `counts` are (split, found or None if the files do not say, expected or None); `columns` those that it has, or
     where it is not here, or does not say, those that are read.
     """
 
@@ -40,12 +40,12 @@ class Part:
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is known to be wrong with it."""
+        """Whether no problem is known."""
         return self.problem is None
 
 
 def survey(experiment: Experiment, data_dir: Path | None = None) -> tuple[Part, ...]:
-    """Everything an experiment needs, looked at and left alone."""
+    """Everything that an experiment needs, checked without changing anything."""
     root = data_root(data_dir)
     if isinstance(experiment.data, Images):
         return (_images(experiment, experiment.data, root),)
@@ -72,9 +72,9 @@ def _text(spec: Text, root: Path) -> Part:
         return _of_the_hub(
             Part(spec.source, None, origin, columns=("text",)), (hub.repository, *hub.copies), hub.config, expected
         )
-    found = {split: stored_in(paths) for split, paths in files.items()}
-    wanted = {} if spec.streaming else expected  # a part of a stream may be all that the budget needs
-    return _judged(Part(spec.source, str(root / spec.source), origin, columns=("text",)), found, wanted)
+    stored = {split: stored_in(paths) for split, paths in files.items()}
+    wanted = {} if spec.streaming else expected  # the budget may need only a part of a stream
+    return _judged(Part(spec.source, str(root / spec.source), origin, columns=("text",)), stored, wanted)
 
 
 def _of_the_hub(part: Part, repositories: Sequence[str], config: str | None, expected: Rows) -> Part:
@@ -86,23 +86,23 @@ def _of_the_hub(part: Part, repositories: Sequence[str], config: str | None, exp
     return replace(part, counts=tuple((split, None, rows) for split, rows in expected.items()))
 
 
-def _faults(part: Part, found: Mapping[str, Stored | None]) -> list[str]:
-    """What of the splits is not there, cannot be read, or lacks a column."""
-    faults: list[str | None] = [f"{part.place} has no {split} split" for split, one in found.items() if one is None]
-    for split, stored in ((split, stored) for split, stored in found.items() if stored is not None):
+def _faults(part: Part, splits: Mapping[str, Stored | None]) -> list[str]:
+    """The splits that are missing, cannot be read, or lack a column."""
+    faults: list[str | None] = [f"{part.place} has no {split} split" for split, one in splits.items() if one is None]
+    for split, stored in ((split, stored) for split, stored in splits.items() if stored is not None):
         lacks = [name for name in part.columns if stored.columns and name not in stored.columns]
         has = f"has no column {lacks[0]!r}, only {', '.join(stored.columns)}" if lacks else None
         faults += [stored.problem, has and f"{part.place} ({split}) {has}"]
     return [fault for fault in faults if fault]
 
 
-def _judged(part: Part, found: Mapping[str, Stored | None], expected: Rows) -> Part:
-    """The part with what was found of each split, None for one that is not there, beside what is expected of it."""
-    there = {split: stored for split, stored in found.items() if stored is not None}
+def _judged(part: Part, splits: Mapping[str, Stored | None], expected: Rows) -> Part:
+    """The part with the rows that each split has (None: missing) beside the expected rows."""
+    there = {split: stored for split, stored in splits.items() if stored is not None}
     fewer = [_fewer(part.what, split, stored.rows, expected.get(split)) for split, stored in there.items()]
-    problems = [*_faults(part, found), *fewer]
+    problems = [*_faults(part, splits), *fewer]
     columns = next((stored.columns for stored in there.values() if stored.columns), part.columns)
-    counts = tuple((split, stored.rows if stored else None, expected.get(split)) for split, stored in found.items())
+    counts = tuple((split, stored.rows if stored else None, expected.get(split)) for split, stored in splits.items())
     return replace(part, counts=counts, columns=columns, problem=next(filter(None, problems), None))
 
 
@@ -123,8 +123,8 @@ def _images(experiment: Experiment, spec: Images, root: Path) -> Part:
         sets = image_sources.open_images(spec, root)
     except (ValueError, ImportError) as error:
         return replace(part, problem=str(error))
-    found = {split: Stored(len(pictures)) for split, pictures in zip(expected, sets, strict=True)}
-    return _with_classes(_judged(part, found, expected), len(np.unique(np.asarray(sets[0].labels))), classes)
+    splits = {split: Stored(len(pictures)) for split, pictures in zip(expected, sets, strict=True)}
+    return _with_classes(_judged(part, splits, expected), len(np.unique(np.asarray(sets[0].labels))), classes)
 
 
 def _images_expected(spec: Images, classes: int) -> dict[str, int | None]:
@@ -134,28 +134,28 @@ def _images_expected(spec: Images, classes: int) -> dict[str, int | None]:
 
 
 def _tables(part: Part, hub: HubImages, spec: Images, classes: int) -> Part:
-    """Tables of images, of which nothing but their own figures and the column of classes is read."""
+    """Tables of images; only their row counts and the column of classes are read."""
     files = hub.local(Path(str(part.place)))
-    found = {split: stored_in(paths) for split, paths in files.items()}
-    judged = _judged(part, found, hub.rows)
-    if _faults(part, found):
+    splits = {split: stored_in(paths) for split, paths in files.items()}
+    judged = _judged(part, splits, hub.rows)
+    if _faults(part, splits):
         return judged
     training = [path for split in hub.train for path in files[split]]
     return _with_classes(judged, len(hub.classes(values_in(training, hub.name or hub.label), spec)), classes)
 
 
 def _with_classes(part: Part, seen: int, classes: int) -> Part:
-    """The part, and first of all what is wrong with the number of its classes."""
+    """The part, after a check of the number of its classes."""
     wrong = (
         f"{part.place} has {seen} classes, and the experiment {classes}: fetch all of it" if seen != classes else None
     )
     return replace(part, problem=wrong or part.problem)
 
 
-def _fewer(source: str, split: str, found: int | None, expected: int | None) -> str | None:
-    if found is None or expected is None or found >= 0.99 * expected:  # some expected figures are inferred
+def _fewer(source: str, split: str, rows: int | None, expected: int | None) -> str | None:
+    if rows is None or expected is None or rows >= 0.99 * expected:  # some expected numbers are inferred
         return None
-    return f"{source} has {found:,} of about {expected:,} rows in its {split} split: fetch all of it"
+    return f"{source} has {rows:,} of about {expected:,} rows in its {split} split: fetch all of it"
 
 
 def _tokenizer(name: str, root: Path) -> Part:
@@ -179,5 +179,5 @@ def _checkpoint(name: str) -> Part:
 def _cached_file(repository: str, file: str) -> str | None:
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(repository, file)
-    return found if isinstance(found, str) else None
+    path = try_to_load_from_cache(repository, file)
+    return path if isinstance(path, str) else None

@@ -1,6 +1,6 @@
-"""Batches of the real shape and format with nothing in them, for a rehearsal: no data needed.
+"""Random batches of the real shape and format, for a rehearsal: no data needed.
 
-Each is as large as its experiment's batches get: documents and rows are as long as they may be.
+Each has the largest size that the experiment's batches can have.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from oneclock.lab.experiments.spec import Experiment, SpanCorruption, Text
 from oneclock.runs.key import hash_of
 
 IGNORED = -100
-"""The label of what has no target, as transformers' losses have it."""
+"""The label of positions without a target, as in transformers."""
 
 
 class TextTask:
@@ -35,7 +35,7 @@ class TextTask:
         self.block = self.shape.block if self.shape and not self.apart else text.length
         self._check_vocabulary()
         self.digests: dict[str, str] = {}
-        self.validation = self._examples("validation", self._evaluated())  # first: it is small, and may be absent
+        self.validation = self._examples("validation", self._evaluated())  # first: small, and may be missing
         self.train = self._examples("train", self._needed() if text.streaming else Limit())
         windows = text.examples == "windows"
         size, batch_size = len(self.train), experiment.batch_size
@@ -48,7 +48,7 @@ class TextTask:
 
     @property
     def content(self) -> str:
-        """A hash of the tokens that were read, whatever the source is called."""
+        """A hash of the tokens, independent of the source's name."""
         return hash_of(self.digests)
 
     def batch(self, seed: int, step: int, micro: int) -> Batch:
@@ -76,7 +76,7 @@ class TextTask:
     def weight(self, batch: Batch) -> int:
         """The number of targets, or of tokens where the mean of an evaluation is to be over these.
 
-        The first token of an example is predicted by none in next-token prediction.
+        In next-token prediction, the first token of an example is not a target.
         """
         labels = batch["labels"] if self.shape else batch["labels"][:, 1:]
         if "attention_mask" not in batch:
@@ -128,7 +128,7 @@ class TextTask:
     def _documents(self, rows: list[np.ndarray]) -> Batch:
         ids, mask = stacked(rows, self.padding, self.text.length)
         labels = np.where(mask, ids, IGNORED)
-        return {name: torch.from_numpy(found) for name, found in _named(ids, mask, labels)}
+        return {name: torch.from_numpy(array) for name, array in _named(ids, mask, labels)}
 
     def _corrupted(self, rows: list[np.ndarray], draws: list[np.random.Generator]) -> Batch:
         pairs = []
@@ -137,11 +137,11 @@ class TextTask:
             pairs.append(spans.corrupt(row[None].astype(np.int64), shape, self.sentinels, self.tokens.end, rng))
         ids, mask = stacked([inputs[0] for inputs, _ in pairs], self.padding)
         labels, scored = stacked([targets[0] for _, targets in pairs], 0)
-        return {name: torch.from_numpy(found) for name, found in _named(ids, mask, np.where(scored, labels, IGNORED))}
+        return {name: torch.from_numpy(array) for name, array in _named(ids, mask, np.where(scored, labels, IGNORED))}
 
     @property
     def padding(self) -> int:
-        """The id that fills a batch up: no embedding learns from it, since it is masked."""
+        """The padding id of a batch. It is masked, so no embedding learns from it."""
         return getattr(self.experiment.model, "padding", None) or 0
 
     def _needed(self) -> Limit:
@@ -161,18 +161,18 @@ class TextTask:
         if self.apart:
             rows = self.text.examples == "rows"
             layout = Layout(not rows, self.text.length, rows, self.text.shortest, self.text.filler)
-        found = cached(
+        array = cached(
             self.root,
             f"{self.text.source}-{split}",
             {"documents": documents.key, "tokenizer": self.tokens.key, "layout": vars(layout), "limit": vars(limit)},
             self.tokens.dtype,
             lambda file: self.tokens.write(documents.batches(), file, layout, limit),
         )
-        self.digests[split] = found.digest
-        ids = found.values[: found.notes["tokens"]]
+        self.digests[split] = array.digest
+        ids = array.values[: array.notes["tokens"]]
         self._check_ids(ids, split)
         if self.apart:
-            return Pieces(ids, found.values[found.notes["tokens"] :])
+            return Pieces(ids, array.values[array.notes["tokens"] :])
         if len(ids) < self.block:
             raise ValueError(
                 f"the {split} split of {self.text.source} has {len(ids)} tokens, less than one block of {self.block}"
@@ -183,7 +183,7 @@ class TextTask:
         if len(ids) and int(ids.max()) > self.tokens.highest:
             raise ValueError(
                 f"the prepared tokens of {self.text.source} ({split}) have an id {int(ids.max())}, and the tokenizer "
-                f"{self.text.tokenizer!r} ends at {self.tokens.highest}: delete {self.root / 'tokens'}, it is made anew"
+                f"{self.text.tokenizer!r} ends at {self.tokens.highest}: delete {self.root / 'tokens'}"
             )
 
 

@@ -20,7 +20,9 @@ from oneclock.lab.experiments.spec import Text
 
 @dataclass(frozen=True)
 class HubText:
-    """A text data set on the hub. `separate` says that a row is a document, to be ended; else rows run on.
+    """A text data set on the hub.
+
+    `separate` says that each row is a document and gets an end-of-text token; otherwise rows are joined.
 
     `rows` are those of each split and `gigabytes` what a download takes, as its page says; `copies` are other
     repositories with the same rows.
@@ -61,14 +63,14 @@ BUNDLED = {
 }
 _BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text", ".arrow": "arrow"}
 _SAVED = re.compile(r"cache-.*|state\.json|dataset_info\.json|dataset_dict\.json").fullmatch
-"""What datasets keeps beside the rows that it saves."""
+"""Files that datasets saves beside the rows."""
 
 _PARTIAL = "partial-"
-"""What the hub's own conversion to parquet puts before the name of a split of which it holds the first part only."""
+"""The prefix of a split of which the hub's conversion to parquet holds only the first part."""
 
 
 class Documents:
-    """The documents of one split of a source, in a fixed order; `key` says what they are, for the token cache."""
+    """The documents of one split of a source, in a fixed order; `key` identifies them in the token cache."""
 
     def __init__(self, spec: Text, split: Split, root: Path) -> None:
         sources = {**HUB, **BUNDLED}
@@ -97,7 +99,7 @@ class Documents:
         }
 
     def batches(self, size: int = 1000) -> Iterator[list[str]]:
-        """Lists of up to `size` texts; a file that cannot be read to its end is a ValueError in one line."""
+        """Lists of up to `size` texts; ValueError for a file that cannot be read to its end."""
         source = self._load()
         if self.holds_out and self.spec.held_out_by == "permuted":
             source, chosen = self._permuted(source), None
@@ -137,7 +139,7 @@ class Documents:
         return ", ".join(path.name for path in self.files[:3]) if self.files else self.hub.repository
 
     def _held_out(self, total: int) -> int:
-        """How many of `total` documents validate; some must remain to train on."""
+        """How many of `total` documents validate; some must remain for training."""
         share = self.spec.held_out_share
         count = self.spec.held_out_documents if share is None else math.ceil(share * total)
         assert count is not None
@@ -159,8 +161,9 @@ class Documents:
         return held_out if self.split == "validation" else ~held_out
 
     def _permuted(self, source: Any) -> Any:
-        """As datasets' train_test_split divides them, which would write the order to disk: a permutation of all
-        documents, whose first part validates."""
+        """A permutation of all documents, whose first part validates. It equals the split of datasets'
+        train_test_split, which would write the order to disk.
+        """
         order = np.random.default_rng(self.spec.split_seed).permutation(source.num_rows)
         count = self._held_out(source.num_rows)
         return source.select(order[:count] if self.split == "validation" else order[count:], keep_in_memory=True)
@@ -171,7 +174,7 @@ class Documents:
         return self._from_files() if self.files else self._from_hub()
 
     def _from_files(self) -> Any:
-        """As a stream, which leaves no copy behind, unless documents are to be taken out of their order."""
+        """As a stream, which leaves no copy behind, unless documents are needed in another order."""
         paths, copy = [str(path) for path in self.files], str(self.folder.parent / "arrow")
         options = {"cache_dir": copy} if self.spec.held_out_by == "permuted" else {"streaming": True}
         try:
@@ -185,25 +188,25 @@ class Documents:
         problem: BaseException | None = None
         for repository in (self.hub.repository, *self.hub.copies):
             try:
-                found = load_dataset(repository, self.hub.config, split=self.stored, streaming=self.spec.streaming)
-                self._check_whole(found, repository)
+                rows = load_dataset(repository, self.hub.config, split=self.stored, streaming=self.spec.streaming)
+                self._check_whole(rows, repository)
             except ABSENT as error:  # noqa: PERF203
                 problem = problem or error
             else:
-                return found
+                return rows
         name = f"{self.hub.repository}{f' ({self.hub.config})' if self.hub.config else ''}"
         fetch = f"{name} from the Hugging Face hub"
         put = f"{self.folder} as {self.stored}*.parquet, .jsonl (either with a column 'text') or .txt"
         raise missing(f"the {self.stored} split of {self.spec.source}", fetch, put, problem)
 
-    def _check_whole(self, found: Any, repository: str) -> None:
-        wanted, has = self.hub.rows.get(self.stored), getattr(found, "num_rows", None)
+    def _check_whole(self, rows: Any, repository: str) -> None:
+        wanted, has = self.hub.rows.get(self.stored), getattr(rows, "num_rows", None)
         if wanted is not None and has is not None and has < wanted:
             raise ValueError(f"{repository} gives {has:,} of the {wanted:,} rows")
 
 
 class _Rows:
-    """Texts that are at hand, with as much of a data set's face as is used here: importing datasets takes a second."""
+    """Texts in memory with the few methods of a data set that are used here: importing datasets takes a second."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts, self.num_rows = texts, len(texts)
@@ -219,12 +222,12 @@ class _Rows:
 def local_files(folder: Path, config: str | None, split: str) -> list[Path]:
     """The files of a split at any depth, with names as on the hub: c4-train.00000-of-01024.json.gz is one of them.
 
-    A folder may have the split's name instead, as in what datasets saves.
+    A folder may have the split's name instead, as in the output of datasets.
     """
     base = folder / config if config and (folder / config).is_dir() else folder
-    known = [path for path in sorted(base.rglob("*")) if _holds_text(path)]
-    within = {path: str(path.relative_to(base).parent) for path in known}
-    files = [path for path in known if split in path.name] or [path for path in known if split in within[path]]
+    texts = [path for path in sorted(base.rglob("*")) if _holds_text(path)]
+    within = {path: str(path.relative_to(base).parent) for path in texts}
+    files = [path for path in texts if split in path.name] or [path for path in texts if split in within[path]]
     for path in files:
         if _PARTIAL in f"{within[path]}/{path.name}":
             raise ValueError(f"{path.parent} holds only a part of the {split} split, as its name says; fetch all of it")
@@ -238,5 +241,5 @@ def _holds_text(path: Path) -> bool:
 
 
 def builder_of(path: Path) -> str | None:
-    """What of datasets reads a file, by its name; None where nothing does."""
+    """The builder of datasets that reads a file, by the file's name; None if there is none."""
     return _BUILDERS.get(path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix)

@@ -1,4 +1,4 @@
-"""Text -> tokens: tokenizers, and how their ids stand in a file."""
+"""From text to tokens: tokenizers, and how their ids are stored in a file."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Tokens:
             tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # tokenizers raises bare Exception
             raise ValueError(f"{path} is not a tokenizer: {error}") from None
-        tokenizer.encode_special_tokens = True  # "</s>" in a web page is text, not the end of it
+        tokenizer.encode_special_tokens = True  # "</s>" in a web page is text, not the end of the text
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        end = next((found for token in _END if (found := tokenizer.token_to_id(token)) is not None), None)
+        end = next((number for token in _END if (number := tokenizer.token_to_id(token)) is not None), None)
         if end is None:
             raise ValueError(f"{path} has no end-of-text token: it needs {' or '.join(_END)}")
         return cls(tokenizer, hashlib.sha256(path.read_bytes()).hexdigest()[:16], end)
@@ -67,28 +67,28 @@ class Tokens:
     @cached_property
     def sentinels(self) -> np.ndarray:
         """The ids of T5's `<extra_id_0>`, `<extra_id_1>`, .., as many as there are."""
-        found: list[int] = []
-        while (token := self.tokenizer.token_to_id(f"<extra_id_{len(found)}>")) is not None:
-            found.append(token)
-        return np.array(found, dtype=np.int64)
+        ids: list[int] = []
+        while (token := self.tokenizer.token_to_id(f"<extra_id_{len(ids)}>")) is not None:
+            ids.append(token)
+        return np.array(ids, dtype=np.int64)
 
     @cached_property
     def special(self) -> frozenset[int]:
-        """The ids that text must not give: sentinels, padding and ends of text."""
+        """The ids that must not come from text: sentinels, padding and ends of text."""
         marks = [self.tokenizer.token_to_id(token) for token in ("<pad>", *_END)]
         return frozenset([*self.sentinels.tolist(), *(mark for mark in marks if mark is not None)])
 
     def _plain(self, ids: list[int]) -> list[int]:
-        # T5's tokenizer files list sentinels and marks among the ordinary pieces, so a web page can spell one.
+        # T5's tokenizer files list sentinels among the ordinary pieces, so a web page can contain one.
         return ids if self.special.isdisjoint(ids) else [number for number in ids if number not in self.special]
 
     def write(self, documents: Iterable[list[str]], file: BinaryIO, layout: Layout, limit: Limit) -> dict[str, int]:
-        """Append the ids of batches of documents up to a limit; returns how many tokens and documents there are.
+        """Append the ids of batches of documents up to a limit; returns the numbers of tokens and documents.
 
-        Where the layout keeps documents apart, their lengths follow the ids, as numbers of the same kind. What takes
-        minutes says so: a line on stderr every hundred million tokens.
+        If the layout keeps documents apart, their lengths follow the ids, as numbers of the same type. Long work prints
+        a line on stderr every hundred million tokens.
         """
-        lengths, tokens, told = array("I"), 0, 0
+        lengths, tokens, reported = array("I"), 0, 0
         filler = self.encode([layout.filler or ""])[0][: layout.cut]
         for batch in documents:
             ids: list[int] = []
@@ -101,8 +101,8 @@ class Tokens:
             kept = ids if layout.cut or limit.tokens is None else ids[: limit.tokens - tokens]
             file.write(np.array(kept, dtype=self.dtype).tobytes())
             tokens += len(kept)
-            if tokens >= told + TELL_EVERY:
-                told = tokens
+            if tokens >= reported + TELL_EVERY:
+                reported = tokens
                 print(f"oneclock: {tokens:,} tokens prepared, once for all runs", file=sys.stderr)
             if limit.reached(tokens, len(lengths)):
                 break
@@ -112,15 +112,17 @@ class Tokens:
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """The ids of each text, without special tokens."""
-        return [self._plain(found.ids) for found in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        return [
+            self._plain(encoding.ids) for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How documents become ids: run together, or, with a `cut`, kept apart and each cut to so many.
+    """How documents become ids: joined, or, with a `cut`, kept apart and each cut to that many.
 
-    `ended` puts the end-of-text token after each, within the cut; `stripped` takes off the space around it first. A
-    document of fewer than `shortest` tokens gives way to the text `filler`.
+    `ended` puts the end-of-text token after each, within the cut; `stripped` takes off the space around it first. The
+    text `filler` replaces a document of fewer than `shortest` tokens.
     """
 
     ended: bool
@@ -130,7 +132,7 @@ class Layout:
     filler: str | None = None
 
     def laid(self, ids: list[int], end: int, filler: list[int]) -> list[int]:
-        """One document's ids as they are to stand in the file.
+        """One document's ids as the file stores them.
 
         >>> Layout(ended=True, cut=3).laid([7, 8, 9, 10], end=1, filler=[])
         [7, 8, 1]
@@ -144,14 +146,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class Limit:
-    """Where to stop: at so many `tokens`, or so many `documents`, whose number is then a multiple of `multiple`."""
+    """Where to stop: after `tokens` tokens, or `documents` documents, rounded to a multiple of `multiple`."""
 
     tokens: int | None = None
     documents: int | None = None
     multiple: int = 1
 
     def reached(self, tokens: int, documents: int) -> bool:
-        """Whether that is enough.
+        """Whether the limit is reached.
 
         >>> Limit(tokens=10, multiple=4).reached(tokens=12, documents=3)
         False
@@ -175,7 +177,7 @@ def _byte_tokenizer() -> Any:
 
 
 def hub_name(name: str) -> str:
-    """Today's repository of a tokenizer that papers call by a short name; any other name is its own.
+    """The hub repository of a tokenizer that papers call by a short name; other names are returned unchanged.
 
     >>> hub_name("gpt2")
     'openai-community/gpt2'
@@ -184,7 +186,7 @@ def hub_name(name: str) -> str:
 
 
 def local_tokenizer(name: str, root: Path) -> Path | None:
-    """The tokenizer file of that name below the root, or at that path; None where there is none."""
+    """The tokenizer file of that name below the root, or at that path; None if there is none."""
     places = (Path(name), root / "tokenizers" / name / "tokenizer.json")
     return next((path for path in places if path.is_file()), None)
 

@@ -1,1 +1,1 @@
-"""Studies of the evidence base: what rules lose in it, why this rule, one picture, and studies as lines of it."""
+"""Studies of the evidence base: what rules lose in it, why this rule, one picture, and studies as rows of its table."""

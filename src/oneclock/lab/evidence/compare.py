@@ -30,8 +30,8 @@ LENGTHS = ((1, 500), (500, 2_000), (2_000, 8_000), (8_000, 32_000), (32_000, 128
 class Loss:
     """What one rule loses over a group of sweeps, in per cent above the best beta of each: mean, largest, CVaR 25 %.
 
-    `answered` counts the sweeps for whose length the rule has a beta; `at_least` those of them whose sweep does not
-    reach that beta, so that the loss is a lower bound. Figures are None where nothing is answered.
+    `answered` counts the sweeps for whose length the rule has a beta. `at_least` counts those that do not reach that
+    beta: their loss is a lower bound. Figures are None if nothing is answered.
     """
 
     answered: int
@@ -52,20 +52,20 @@ class Group:
     losses: Mapping[str, Loss]
 
 
-def by_source(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
+def by_source(evidence: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
     """One group per source, in the order of the table.
 
     >>> next(group for group in by_source() if group.name == "marek-30m").sweeps
     7
     """
-    chosen = deciding(sweeps() if found is None else found)
+    chosen = deciding(sweeps() if evidence is None else evidence)
     names = list(dict.fromkeys(sweep.source for sweep in chosen))
     return [group(name, [one for one in chosen if one.source == name], rules) for name in names]
 
 
-def by_steps(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
+def by_steps(evidence: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
     """One group per range of planned steps, and below each its sources that chose nothing."""
-    chosen = deciding(sweeps() if found is None else found)
+    chosen = deciding(sweeps() if evidence is None else evidence)
     groups = []
     for low, high in LENGTHS:
         own = [one for one in chosen if low <= one.steps < high]
@@ -78,15 +78,16 @@ def by_steps(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, R
     return groups
 
 
-def in_all(found: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
+def in_all(evidence: Sequence[EvidenceSweep] | None = None, rules: Mapping[str, Rule] = CANDIDATES) -> list[Group]:
     """All sweeps that took part in choosing the rule, and all that did not."""
-    chosen = deciding(sweeps() if found is None else found)
+    chosen = deciding(sweeps() if evidence is None else evidence)
     parts = (("all that chose", True), ("all tests", False))
     return [group(name, [one for one in chosen if chose(one.source) == part], rules) for name, part in parts]
 
 
 def by_protocol(rules: Mapping[str, Rule] = CANDIDATES) -> Group:
-    """The paper's eleven by its own protocol: plain means over seeds, every rule at T_ES and projected to the grid.
+    """The paper's eleven experiments by its own protocol: plain means over seeds, every rule at T_ES and projected to
+    the grid.
 
     >>> [round(number, 2) for number in (by_protocol().losses["paper"].mean, by_protocol().losses["paper"].cvar)]
     [0.31, 0.71]
@@ -103,7 +104,7 @@ def by_protocol(rules: Mapping[str, Rule] = CANDIDATES) -> Group:
 
 def group(name: str, own: Sequence[EvidenceSweep], rules: Mapping[str, Rule] = CANDIDATES) -> Group:
     """A group of sweeps by its name."""
-    losses = {rule: _loss(own, made) for rule, made in rules.items()}
+    losses = {rule: _loss(own, function) for rule, function in rules.items()}
     return Group(name, len(own), len({one.task for one in own}), any(chose(one.source) for one in own), losses)
 
 

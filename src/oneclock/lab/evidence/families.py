@@ -49,18 +49,18 @@ class FamilyResult:
 
     @property
     def beats(self) -> bool:
-        """Whether it is shown to be better than the recommended rule by more than the margin (95 % CI)."""
+        """Whether it is significantly better than the recommended rule by more than the margin (95 % CI)."""
         return self.worse_high < -MARGIN
 
     @property
     def not_better(self) -> bool:
-        """Whether the recommended rule is shown to lose at most the margin more than it (non-inferiority, 95 % CI)."""
+        """Whether the recommended rule is non-inferior: it loses at most the margin more (95 % CI)."""
         return self.worse_low > -MARGIN
 
 
-def families(found: Sequence[EvidenceSweep] | None = None) -> list[FamilyResult]:
+def families(evidence: Sequence[EvidenceSweep] | None = None) -> list[FamilyResult]:
     """Every family against the recommended rule."""
-    chosen = deciding(sweeps() if found is None else found)
+    chosen = deciding(sweeps() if evidence is None else evidence)
     return [_family(name, *FAMILIES[name], chosen) for name in FAMILIES]
 
 

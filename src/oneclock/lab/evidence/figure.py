@@ -51,13 +51,13 @@ DARK = {
     "#1B3A8C": "#7aa2ff",
     "#7B2D8E": "#cf8ae0",
 }
-"""What a reader with a dark screen sees instead of these colours."""
+"""The colours for a dark screen."""
 
 OWN = "#000000"
-"""The colour of a person's own sweeps."""
+"""The colour of the user's own sweeps."""
 
 
-class Best(NamedTuple):
+class BestMemory(NamedTuple):
     """The best memory of a sweep, and the memories that are statistically tied with it or within 0.2 %."""
 
     memory: float
@@ -65,7 +65,7 @@ class Best(NamedTuple):
     high: float
 
 
-def best_memory(measured: SweepCurve) -> Best:
+def best_memory(measured: SweepCurve) -> BestMemory:
     """The swept memory with the least loss; its interval holds what loses at most 0.2 % or two standard errors more."""
     best = measured.best
     noise = 0.0 if best.se is None else 100 * 2 * math.sqrt(2) * best.se / best.loss
@@ -78,12 +78,12 @@ def best_memory(measured: SweepCurve) -> Best:
             if not first <= x <= last or measured.extended(x)[0] > limit:
                 break
             inside.append(x)
-    return Best(math.exp(-best.x), math.exp(-max(inside)), math.exp(-min(inside)))
+    return BestMemory(math.exp(-best.x), math.exp(-max(inside)), math.exp(-min(inside)))
 
 
-def drawn(found: Sequence[EvidenceSweep]) -> str:
+def draw_svg(evidence: Sequence[EvidenceSweep]) -> str:
     """The picture as the text of an SVG file."""
-    chosen = sorted(deciding(found), key=lambda sweep: not chose(sweep.source))
+    chosen = sorted(deciding(evidence), key=lambda sweep: not chose(sweep.source))
     body = [*_axes(), *_rule(Refresh(), "#6B7280", "2 4"), *_rule(RECOMMENDED, "#000000", "")]
     for sweep in chosen:
         measured = curve(sweep)
@@ -154,7 +154,7 @@ def _labels() -> Iterator[str]:
     yield _text(_x(10**5.45), _y(800), "the paper's rule, steps / 1,000", "end", "#4B5563")
 
 
-def _mark(sweep: EvidenceSweep, best: Best) -> str:
+def _mark(sweep: EvidenceSweep, best: BestMemory) -> str:
     colour, test = COLOURS.get(sweep.source, OWN), not chose(sweep.source)
     jitter = (sum(map(ord, sweep.name)) % 9 - 4) * 1.6
     x, y = _x(sweep.steps) + jitter, _y(best.memory)

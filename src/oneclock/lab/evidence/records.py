@@ -11,7 +11,7 @@ import numpy as np
 
 from oneclock.evidence.table import Cell, EvidenceSweep
 from oneclock.runs.record import RunRecord
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 NEAR = 1.1
 """Cells within this factor of the lowest mean share one estimate of the seed effects and of the noise."""
@@ -21,7 +21,7 @@ Key = tuple[float, float, float | None]
 
 
 def study_sweeps(study: str | Path, source: str = "yours") -> list[EvidenceSweep]:
-    """Every sweep of a study folder, whether complete or not; planned steps are its length.
+    """Every sweep of a study folder, complete or not; its length is the planned steps.
 
     Model size and tokens per batch are not known from the records: they are empty.
     """
@@ -37,35 +37,35 @@ def study_sweeps(study: str | Path, source: str = "yours") -> list[EvidenceSweep
             optimizer="adamw",
             varied="tied",
             lr_tuned=sweep.has_lrs,
-            cells=tuple(cells([*sweep.tied, *sweep.untied])),
+            cells=tuple(evidence_cells([*sweep.tied, *sweep.untied])),
         )
-        for sweep in read(Path(study)).sweeps
+        for sweep in read_source(Path(study)).sweeps
         if sweep.budget is not None and sweep.tied
     ]
 
 
-def cells(runs: Iterable[RunRecord]) -> list[Cell]:
-    """One cell per (beta1, beta2, lr): the loss as the mean seed would have it, and its standard error.
+def evidence_cells(runs: Iterable[RunRecord]) -> list[Cell]:
+    """One cell per (beta1, beta2, lr): the loss of the mean seed, and its standard error.
 
-    Seeds share weights and batches over all cells, so a seed's effect is estimated by least squares over the cells
-    near the best and removed. The noise is pooled over all replicate cells near the best; where one pair of untied
-    betas spreads more than that, its own spread counts.
+    Seeds share weights and batches over all cells, so a seed's effect is estimated by least squares over the cells near
+    the best and removed. The noise is pooled over all replicate cells near the best; if one pair of untied betas
+    spreads more than that, its own spread counts.
     """
     losses: dict[Key, dict[int, float]] = defaultdict(dict)
     for run in runs:
         losses[(*run.key.betas, run.lr)][run.seed] = run.loss
-    finite = {key: found for key, found in losses.items() if all(map(math.isfinite, found.values()))}
-    lowest = min((_mean(found.values()) for found in finite.values()), default=math.nan)
-    near = {key: found for key, found in finite.items() if _mean(found.values()) <= NEAR * lowest}
+    finite = {key: by_seed for key, by_seed in losses.items() if all(map(math.isfinite, by_seed.values()))}
+    lowest = min((_mean(by_seed.values()) for by_seed in finite.values()), default=math.nan)
+    near = {key: by_seed for key, by_seed in finite.items() if _mean(by_seed.values()) <= NEAR * lowest}
     effects = _seed_effects(near)
     levels = {
-        key: _mean(loss - effects.get(seed, 0.0) for seed, loss in found.items()) for key, found in finite.items()
+        key: _mean(loss - effects.get(seed, 0.0) for seed, loss in by_seed.items()) for key, by_seed in finite.items()
     }
     squares = {
-        key: math.fsum((loss - effects[seed] - levels[key]) ** 2 for seed, loss in found.items())
-        for key, found in near.items()
+        key: math.fsum((loss - effects[seed] - levels[key]) ** 2 for seed, loss in by_seed.items())
+        for key, by_seed in near.items()
     }
-    free = sum(len(found) - 1 for found in near.values()) - max(len(effects) - 1, 0)
+    free = sum(len(by_seed) - 1 for by_seed in near.values()) - max(len(effects) - 1, 0)
     noise = math.sqrt(math.fsum(squares.values()) / free) if free > 0 else None
     result = []
     for key in sorted(losses, key=str):
@@ -86,12 +86,12 @@ def _mean(values: Iterable[float]) -> float:
 
 def _seed_effects(near: dict[Key, dict[int, float]]) -> dict[int, float]:
     """What each seed adds to the loss, zero on average over the seeds."""
-    seeds = sorted({seed for found in near.values() for seed in found})
+    seeds = sorted({seed for by_seed in near.values() for seed in by_seed})
     if not seeds:
         return {}
     lines, values = [], []
-    for place, found in enumerate(near.values()):
-        for seed, loss in found.items():
+    for place, by_seed in enumerate(near.values()):
+        for seed, loss in by_seed.items():
             line = np.zeros(len(near) + len(seeds))
             line[place], line[len(near) + seeds.index(seed)] = 1, 1
             lines.append(line)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from oneclock.lab.experiments.checks import check
+from oneclock.lab.experiments.checks import check_experiment
 from oneclock.lab.experiments.joint import JOINT
 from oneclock.lab.experiments.laptop import FASHION, SERIES, TWINS
-from oneclock.lab.experiments.needs import check_installed
+from oneclock.lab.experiments.needs import check_packages
 from oneclock.lab.experiments.notes import NOTES, origins
 from oneclock.lab.experiments.overrides import did_you_mean, override, settings_of
 from oneclock.lab.experiments.published import AS_PRINTED, PUBLISHED
@@ -24,11 +24,11 @@ def find(name: str) -> Experiment:
     19500
     """
     others = (*AS_PRINTED, *SERIES, *FASHION, *JOINT, *SHORT, *BRIEF)
-    known = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in others}
-    if name not in known:
-        hint = did_you_mean(name, list(known))
+    experiments = EXPERIMENTS | LAPTOP | {experiment.name: experiment for experiment in others}
+    if name not in experiments:
+        hint = did_you_mean(name, list(experiments))
         raise ValueError(f"there is no experiment {name!r}{hint or '; `oneclock lab experiments` lists them'}")
-    return known[name]
+    return experiments[name]
 
 
 __all__ = [
@@ -42,8 +42,8 @@ __all__ = [
     "SERIES",
     "SHORT",
     "Experiment",
-    "check",
-    "check_installed",
+    "check_experiment",
+    "check_packages",
     "find",
     "origins",
     "override",

@@ -1,4 +1,4 @@
-"""Which experiment of the paper a name means, however it is written."""
+"""The experiment of the paper that a name means, in any of its spellings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the types of a spec cannot say: values in range, and parts that fit each other."""
+"""Checks beyond the types of a spec: values in range, and parts that fit each other."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from oneclock.lab.experiments.spec import GPT2, T5, Experiment, Images, Llama, S
 _Complaints = Iterator[tuple[bool, str]]
 
 
-def check(experiment: Experiment) -> Experiment:
-    """The experiment itself if its values are possible and fit each other, else a ValueError naming the first misfit.
+def check_experiment(experiment: Experiment) -> Experiment:
+    """The experiment itself if its values are possible and fit each other, else a ValueError about the first problem.
 
     >>> from dataclasses import replace
     >>> from oneclock.lab.experiments import find
-    >>> check(replace(find("vitb16-cifar100"), budget=0))
+    >>> check_experiment(replace(find("vitb16-cifar100"), budget=0))
     Traceback (most recent call last):
     ValueError: vitb16-cifar100: budget must be at least 1, not 0
     """

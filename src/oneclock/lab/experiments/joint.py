@@ -1,9 +1,9 @@
-"""The joint study: beta and learning rate tuned together, over horizons where nothing else differs.
+"""The joint study: beta and learning rate tuned together, at several horizons.
 
 Three tasks of the twins' families with larger batches, contexts and validation sets: two of language (byte-level Llama
 on the King James Bible, GPT-2 on Python's library) and one of vision (ViT on Fashion-MNIST). A horizon rescales the
-schedule, and the rate it starts to search from; the search itself moves both beta and rate. One more series holds the
-steps and varies the batch: does beta want steps, or tokens?
+schedule and the learning rate at which the search starts; the search moves both beta and learning rate. One more series
+keeps the steps and varies the batch: does beta depend on steps, or on tokens?
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from oneclock.lab.experiments.laptop import TWINS
 from oneclock.lab.experiments.spec import GPT2, Data, Experiment, Images, Llama, Model, Text, ViT
 
 EVALUATIONS = 5
-"""Evaluations of a run: the schedule ends low, so that the last is nearly always the best."""
+"""Evaluations of a run. The schedule ends low, so the last one is nearly always the best."""
 
 RATES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Factors on the rate that a search starts from; 16 was added when two sweeps had their best pair at 8."""
+"""Factors on the learning rate at which a search starts; 16 was added when two sweeps had their best pair at 8."""
 
 _LENGTH, _BATCH = 64, 8
 _BIBLE = Text("bible", tokenizer="bytes", length=_LENGTH, held_out_documents=2_000)
@@ -45,7 +45,7 @@ _TASKS: dict[str, tuple[str, Model, Data, int, str]] = {
     "gpt2": ("gpt2-python", _GPT2, _PYTHON, _BATCH, "GPT-2 on Python's library"),
     "vit": ("vit-mnist", _VIT, _FASHION, 32, "ViT on Fashion-MNIST"),
 }
-"""Family -> the twin it is made from, model, data, batch, and what to call it."""
+"""Family -> the twin that it is made from, model, data, batch, and its name."""
 
 
 def _joint(family: str, budget: int, batch_size: int | None = None) -> Experiment:
@@ -80,4 +80,6 @@ JOINT: tuple[Experiment, ...] = (
     *(_joint("llama", 1_000, batch) for batch in BATCHES),
     *(_joint("llama", budget) for budget in (16_000, 64_000)),
 )
-"""Short horizons first, and what chooses before what only tests: a study that is stopped has the most to say."""
+"""Short horizons first, and tasks that choose the rule before tasks that test it: so a stopped study is still
+useful.
+"""

@@ -1,11 +1,11 @@
 """Laptop-sized twins of the eleven experiments: the same families, objectives, schedules and decay groups, small.
 
-A twin keeps the shape of its original: optimizer and weight decay, warm-up as a share of the budget, floor as a share
-of the highest rate, clipping, label smoothing, seeds and split. What differs is the size of the model, the data (which
-pip brings, no download), batch and budget; and where the originals do as the authors' code did (random windows, padded
-documents, means over batches), the twins are as plain as the paper's text. Budgets run from 1,000 to 20,000 steps, for
-the question is how the best beta moves with the horizon. Learning rates were set with pilot runs at beta 0.9 and
-seed 0, before any sweep; `scripts/pilot.py` shows them.
+A twin is a small version of an original. It keeps optimizer and weight decay, warm-up as a share of the budget, floor
+as a share of the highest learning rate, clipping, label smoothing, seeds and split. What differs is the size of the
+model, the data (which pip brings, no download), batch and budget; where the originals follow the authors' code (random
+windows, padded documents, means over batches), the twins follow the paper's text. Budgets are 1,000 to 20,000 steps,
+because the question is how the best beta moves with the horizon. Learning rates were set with pilot runs at beta 0.9
+and seed 0, before any sweep; `scripts/pilot.py` shows them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _BYTES = 289
 """256 bytes, one end of text, 32 sentinels for span corruption."""
 
 EVALUATIONS = 16
-"""At most so many evaluations in a run, of so many batches: more would cost a small model a tenth of its time."""
+"""The most evaluations of a run, and batches of each: more would cost a small model a tenth of its time."""
 
 FEWER_EVALUATIONS = 10
-"""For the three twins where sixteen cost that much."""
+"""For the three twins for which sixteen batches cost that much."""
 
 EVALUATION_BATCHES = {"bible": 5, "python-library": 5, "digits": 2, "mnist-sample": 5}
 
@@ -221,7 +221,7 @@ SERIES_BUDGETS = (250, 1_000, 4_000, 16_000)
 
 
 def _at(twin: str, budget: int) -> Experiment:
-    """A twin over another number of steps: model, data, batch and rate as they are, the schedule rescaled."""
+    """A twin with another number of steps: same model, data, batch and learning rate, and the schedule rescaled."""
     of = next(experiment for experiment in TWINS if experiment.name == twin)
     return replace(
         of,
@@ -235,7 +235,7 @@ def _at(twin: str, budget: int) -> Experiment:
 SERIES: tuple[Experiment, ...] = tuple(
     _at(twin, budget) for budget in SERIES_BUDGETS for twin in ("llama-bible", "vit-digits")
 )
-"""The controlled series: one language and one vision twin where nothing but the horizon differs."""
+"""The controlled series: one language and one vision twin at several horizons; nothing else differs."""
 
 
 FASHION_BUDGETS = {"vit": (2_000, 10_000), "swin": (2_000, 6_000), "resnet": (2_000, 6_000)}
@@ -243,7 +243,7 @@ _FASHION = Images("fashion-mnist", None, mean=(0.29,) * 3, std=(0.35,) * 3, trai
 
 
 def _on_fashion(family: str, budget: int) -> Experiment:
-    """The MNIST twin of a family with its model, batch and rate as they are, on Fashion-MNIST."""
+    """The MNIST twin of a family on Fashion-MNIST, with the same model, batch and learning rate."""
     of = _at(f"{family}-mnist", budget)
     return replace(
         of,
@@ -258,4 +258,4 @@ def _on_fashion(family: str, budget: int) -> Experiment:
 FASHION: tuple[Experiment, ...] = tuple(
     _on_fashion(family, budget) for family, budgets in FASHION_BUDGETS.items() for budget in budgets
 )
-"""New data, for what the other studies have found: all of it held out, and nothing tuned on it."""
+"""New data, to test the results of the other studies: all held out, and nothing tuned on them."""

@@ -1,4 +1,4 @@
-"""What has to be installed for an experiment to run, said before anything runs, with the one command that brings it."""
+"""Which packages an experiment needs, checked before anything runs, with the command that installs them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LAPTOP: dict[str, tuple[str, ...]] = {
     "python-library": (),
     "fashion-mnist": (),
 }
-"""The data of the laptop's experiments, and the packages that bring them."""
+"""The data of the laptop experiments, and the packages that contain them."""
 
 
-def check_installed(experiment: Experiment) -> None:
-    """ImportError where a package is missing that a run of the experiment imports: all of them, and the extra.
+def check_packages(experiment: Experiment) -> None:
+    """ImportError with all missing packages of the experiment, and the extra that installs them.
 
     >>> from oneclock.lab.experiments import find
-    >>> check_installed(find("vit-digits"))
+    >>> check_packages(find("vit-digits"))
     """
     family, source = "language" if isinstance(experiment.data, Text) else "vision", experiment.data.source
     needed = (*_FAMILIES[family], *_LAPTOP.get(source, ()))

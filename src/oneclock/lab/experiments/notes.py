@@ -1,8 +1,8 @@
-"""Where the settings of an experiment come from, for people: shown by `oneclock lab experiments NAME`.
+"""Where the settings of an experiment come from; shown by `oneclock lab experiments NAME`.
 
-A setting without a note is the text's, or belongs to the named model. `text` says what the paper prints where that is
-open or contradicts what was run; `as run` what the authors' public code does with its default arguments (no log proves
-that these were used); `inferred` what follows from other figures and is written nowhere; `ours` what is decided here.
+A setting without a note comes from the paper's text, or belongs to the named model. `text` is what the paper prints
+where it is ambiguous or differs from the runs. `as run` is what the authors' public code does with its default
+arguments (no log proves that these were used). `inferred` follows from other figures. `ours` was decided here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Kind = Literal["text", "as run", "inferred", "ours"]
 
 @dataclass(frozen=True)
 class Note:
-    """One sentence or two, what kind of knowledge it is, and the settings it is about."""
+    """One or two sentences, the kind of source, and the settings that they are about."""
 
     kind: Kind
     words: str
@@ -44,7 +44,7 @@ _TRANSFORMS = Note(
 )
 _VISION = (_OPEN, _BATCH_MEANS, _RUNNING, _TRANSFORMS)
 _EPOCHS = Note(
-    "text", "An epoch is so many batches as the text says, so that a last partial one is dropped.", ("drop_last",)
+    "text", "An epoch has as many batches as the text says if the last partial one is dropped.", ("drop_last",)
 )
 _ERASING = Note(
     "as run",
@@ -246,8 +246,8 @@ def origins(name: str) -> dict[str, Kind]:
     >>> origins("vitb16-cifar100")["data.mean"]
     'as run'
     """
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for note in NOTES.get(name, ()):
         for setting in note.settings:
-            found.setdefault(setting, note.kind)
-    return found
+            kinds.setdefault(setting, note.kind)
+    return kinds

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from oneclock.lab.experiments.checks import check
+from oneclock.lab.experiments.checks import check_experiment
 from oneclock.lab.experiments.spec import Experiment
 
 Spec = TypeVar("Spec")
@@ -30,7 +30,7 @@ def override(spec: Experiment, settings: Iterable[str]) -> Experiment:
         if not equals:
             raise ValueError(f"a setting reads name=value, got {setting!r}; for example optimizer.lr=1e-4")
         spec = _replaced(spec, spec, key.strip(), key.strip(), text.strip())
-    return check(spec)
+    return check_experiment(spec)
 
 
 def settings_of(spec: Any, prefix: str = "") -> dict[str, Any]:
@@ -40,18 +40,18 @@ def settings_of(spec: Any, prefix: str = "") -> dict[str, Any]:
     >>> settings_of(find("llama60m-c4"))["optimizer.lr"]
     0.001
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for field in fields(spec):
         value = getattr(spec, field.name)
         if is_dataclass(value):
-            found |= settings_of(value, f"{prefix}{field.name}.")
+            settings |= settings_of(value, f"{prefix}{field.name}.")
         else:
-            found[prefix + field.name] = value
-    return found
+            settings[prefix + field.name] = value
+    return settings
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:
-    """`; did you mean 'x'?` for the closest of `names`, or nothing where none is close.
+    """`; did you mean 'x'?` for the closest of `names`, or nothing if none is close.
 
     >>> did_you_mean("lama60m-c4", ["llama60m-c4", "vitb16-cifar100"])
     "; did you mean 'llama60m-c4'?"
@@ -62,14 +62,14 @@ def did_you_mean(name: str, names: Sequence[str]) -> str:
 
 def _replaced(part: Spec, whole: Experiment, path: str, key: str, text: str) -> Spec:
     name, _, rest = path.partition(".")
-    known: dict[str, Any] = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
-    inside = is_dataclass(known.get(name))
-    if name not in known or (rest and not inside):
+    values: dict[str, Any] = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
+    inside = is_dataclass(values.get(name))
+    if name not in values or (rest and not inside):
         raise ValueError(f"{whole.name} has no setting {key!r}" + did_you_mean(key, list(settings_of(whole))))
     if rest:
-        value = _replaced(known[name], whole, rest, key, text)
+        value = _replaced(values[name], whole, rest, key, text)
     elif inside and text.lower() != "none":
-        members = ", ".join(f"{key}.{field.name}" for field in fields(known[name]))
+        members = ", ".join(f"{key}.{field.name}" for field in fields(values[name]))
         raise ValueError(f"{key!r} is a group of settings; give one of {members}")
     else:
         value = _parsed(text, get_type_hints(type(part))[name], key)

@@ -1,8 +1,8 @@
-"""The eleven experiments of the paper, in the order of its tables, and three of them as its text has them.
+"""The eleven experiments of the paper, in the order of its tables, and three of them as its text describes them.
 
-Each says what the appendix "Experimental Details" says, and what the authors' public code runs where the text is
-silent or open. Where text and code contradict each other, the experiment of the plain name is what was run, whose
-losses the paper reports, and `NAME-as-printed` is made from it. `experiments.notes` names every difference.
+Each follows the appendix "Experimental Details", and the authors' public code where the text is silent or ambiguous. If
+text and code contradict each other, the plain name is the experiment as run, whose losses the paper reports, and
+`NAME-as-printed` is a variant of it. `experiments.notes` names every difference.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from oneclock.lab.experiments.spec import (
 _WINDOWS = Text("wikitext103", tokenizer="gpt2", examples="windows", separate=False)
 _DOCUMENTS = Text("c4", tokenizer="t5-base", streaming=True, examples="documents", order_seed=42)
 _FILLER = "There is too little on this line to hide a part of it."
-"""Words of our own: the authors' code has another sentence, which is theirs."""
+"""Our own words: the authors' sentence is their work."""
 
 _nanogpt_wikitext103 = Experiment(
     name="nanogpt-wikitext103",
@@ -210,7 +210,7 @@ PUBLISHED: tuple[Experiment, ...] = (
 
 
 def _in_blocks(run: Experiment) -> Experiment:
-    """NanoGPT as its text has it: blocks of 256 tokens, and 50 fixed batches at every 500 steps."""
+    """NanoGPT as the paper's text describes it: blocks of 256 tokens, and 50 fixed batches every 500 steps."""
     assert isinstance(run.data, Text)
     data = replace(run.data, examples="blocks")
     return replace(
@@ -232,4 +232,6 @@ AS_PRINTED: tuple[Experiment, ...] = (
         data=replace(_CALTECH, train_per_class=60, split_seed=123),
     ),
 )
-"""Where the text contradicts what was run: the text. The paper's losses are not of these."""
+"""The experiments as the text describes them, where it contradicts the code. The paper's losses do not come from
+these.
+"""

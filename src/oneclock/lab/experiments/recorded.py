@@ -1,7 +1,7 @@
-"""A spec as a run's record holds it: plain data, from which what names the run is made.
+"""A spec as a run's record stores it: plain data, from which the run's hash is made.
 
-A field that was added later says, at its default, what was before, and is left out there: records that were written
-without it name the same run.
+A field that was added later is left out at its default, which means the former behaviour. So older records, which do
+not have the field, still match the same run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ADDED: dict[str, Any] = {
     "evaluation.draw": "once",
     "evaluation.mean": "targets",
 }
-"""Fields that the first committed records do not have -> the default that means what was before."""
+"""Fields that the first committed records do not have -> the default that means the former behaviour."""
 
 
 def recorded(experiment: Experiment) -> dict[str, Any]:

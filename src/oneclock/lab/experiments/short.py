@@ -1,6 +1,7 @@
-"""The short studies: the eleven twins over 300 steps, the length of a small fine-tuning, and over 150; rates are tuned.
+"""The short studies: the eleven twins over 300 steps, the length of a small fine-tuning, and over 150; learning rates
+are tuned.
 
-Batches of text are four times the twins', and validation eight times, so that a beta is not judged by their noise.
+Batches of text are four times, and validation sets eight times, as large as the twins', to reduce noise.
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ BETAS = (0.68377, 0.82217, 0.9)
 """The swept values nearest to what the candidates give for 300 steps."""
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Factors on a twin's rate; the quarter was added when torch's pair did best at the half in three twins of seven."""
+"""Factors on a twin's learning rate; 1/4 was added when torch's pair was best at 1/2 in three twins of seven."""
 
 SEEDS = (1, 2, 3, 4)
 
 FRESH = tuple(range(5, 13))
-"""Seeds that come last, at each beta's best rate by the others, so that they have chosen nothing."""
+"""Seeds that run last, at the best learning rate of each beta by the other seeds; they were not used to select
+anything.
+"""
 
 
 BRIEF_BUDGET = 150
 
 BRIEF_BETAS = (0.65145, 0.83333)
-"""What the two candidates left give for 150 steps: `bent:6000,0.2` and `bent:6000,0`."""
+"""The betas of the two remaining candidates at 150 steps: `bent:6000,0.2` and `bent:6000,0`."""
 
 BRIEF_RATES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""The ends were added when five of 22 best rates lay at the half or at four times."""
+"""The outer values were added when five of 22 best learning rates were at 1/2 or 4."""
 
 BRIEF_SEEDS = (1, 2, 3)
 
@@ -60,4 +63,4 @@ def _short(of: Experiment, study: str, budget: int, seeds: tuple[int, ...]) -> E
 
 SHORT: tuple[Experiment, ...] = tuple(_short(twin, "short", BUDGET, SEEDS) for twin in TWINS)
 BRIEF: tuple[Experiment, ...] = tuple(_short(twin, "brief", BRIEF_BUDGET, BRIEF_SEEDS) for twin in TWINS)
-"""None of them has chosen anything."""
+"""None of them was used to select anything."""

@@ -1,7 +1,7 @@
 """What an experiment is: frozen values, no behaviour. Variants are made with `dataclasses.replace` or `override`.
 
-A spec says everything that decides a loss curve except beta, seed and the machine. Its nested dataclasses are plain
-data: it goes into a run's record (`experiments.recorded`), and what of it changes a loss names the run.
+A spec holds everything that decides a loss curve except beta, seed and the machine. Its nested dataclasses are plain
+data. It is part of a run's record (`experiments.recorded`), and its hash, without descriptive text, identifies the run.
 """
 
 from __future__ import annotations

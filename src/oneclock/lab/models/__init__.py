@@ -1,4 +1,4 @@
-"""What a spec's model names -> a torch module: transformers' language models, torchvision's vision models."""
+"""From the model that a spec names to a torch module: transformers' language models, torchvision's vision models."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from oneclock.lab.experiments.spec import GPT2, T5, Llama, Model
 def build(spec: Model) -> nn.Module:
     """The model of a spec, newly initialised from torch's global generator, or pretrained where the spec says so.
 
-    A language model is called as `model(input_ids=..., labels=...)`, a vision model as `model(images)`, which gives
-    logits.
+    Call a language model as `model(input_ids=..., labels=...)`, and a vision model as `model(images)` for its logits.
 
     >>> from oneclock.lab.experiments.spec import ViT
     >>> model = build(ViT(classes=10, image=8, patch=4, layers=1, heads=2, width=16, feed_forward=32))

@@ -1,4 +1,4 @@
-"""Where pretrained checkpoints lie on the hub today; no heavy import, so that anyone may ask."""
+"""Where pretrained checkpoints are on the hub. This module has no heavy imports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _HUB = {"t5-small": "google-t5/t5-small"}
 
 
 def hub_checkpoint(name: str) -> str:
-    """Today's repository of a checkpoint that papers call by a short name; any other name is its own.
+    """The hub repository of a checkpoint that papers call by a short name; other names are returned unchanged.
 
     >>> hub_checkpoint("t5-small")
     'google-t5/t5-small'

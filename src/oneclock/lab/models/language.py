@@ -24,7 +24,7 @@ def build(spec: GPT2 | Llama | T5) -> nn.Module:
     """The language model of a spec."""
     if isinstance(spec, GPT2):
         model = transformers.GPT2LMHeadModel(_gpt2(spec))
-        model.loss_type = "ForCausalLM"  # its default, but it warns where it is not said
+        model.loss_type = "ForCausalLM"  # this is the default, but transformers warns unless it is given
         return model
     if isinstance(spec, Llama):
         return transformers.LlamaForCausalLM(_llama(spec))
@@ -78,7 +78,7 @@ def _t5(spec: T5) -> Any:
 
 
 def _checkpoint(name: str) -> Any:
-    """The pretrained model of that name or folder; where it is neither here nor to be downloaded, a ValueError."""
+    """The pretrained model of that name or folder; ValueError if it is not here and cannot be downloaded."""
     problem: BaseException | None = None
     for place in dict.fromkeys([hub_checkpoint(name), name]):
         try:
@@ -87,7 +87,7 @@ def _checkpoint(name: str) -> Any:
             problem = problem or error
     reason = " ".join(str(problem).split())[:120]
     raise ValueError(
-        f"the checkpoint {name!r} is neither here nor to be downloaded ({reason}): fetch config.json and "
+        f"the checkpoint {name!r} is not here and cannot be downloaded ({reason}): fetch config.json and "
         f"model.safetensors of {hub_checkpoint(name)} and set model.checkpoint to their folder, or set it to none to "
         "train new weights, whose losses are not the paper's"
     )

@@ -35,7 +35,7 @@ class _WidthResNet(zoo.ResNet):
         super().__init__(zoo.resnet.Bottleneck, list(blocks))
 
     def _make_layer(self, block: Any, planes: int, *rest: Any, **options: Any) -> nn.Sequential:
-        if planes == 64:  # the first stage: what comes before it has 64 channels until now
+        if planes == 64:  # the first stage: the layers before it still have 64 channels
             self.inplanes = self.width
             self.conv1 = nn.Conv2d(3, self.width, kernel_size=7, stride=2, padding=3, bias=False)
             self.bn1 = nn.BatchNorm2d(self.width)

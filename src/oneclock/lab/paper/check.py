@@ -1,9 +1,9 @@
-"""Every figure the paper prints, beside the same figure recomputed: cell by cell, counted.
+"""Compares every number that the paper prints with the same number recomputed, cell by cell.
 
-A cell is `exact` (must agree to the printed digit), `range` (a random figure: the printed one must lie in the sampling
-range of 20-draw repeats), `given` (an input of the computation, shown and not counted), or `slip`: it differs, and is
-what comes out if the paper's rounded figures are computed with in place of the unrounded ones. A slip is the paper's
-own, shown and counted apart.
+A cell is `exact` (must agree to the printed digit), `range` (a random number: the printed one must lie in the sampling
+range of 20-draw repeats), `given` (an input of the computation, shown and not counted), or `slip`. A slip is a mistake
+of the paper: the printed number follows from the paper's rounded numbers instead of the exact ones. Slips are shown and
+counted separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from oneclock.stats.tables import FIVE, Table
 Kind = Literal["exact", "range", "given", "slip"]
 
 LEVEL = 0.999
-"""Of the sampling range that a random figure is held against; there are 60 of them, so it is wide."""
+"""Level of the sampling range for random numbers; it is wide because there are 60 of them."""
 
 _SPLITS = ("development", "heldout", "all")
 _FIGURES = ("mean", "max", "cvar")
@@ -32,7 +32,9 @@ _FIGURES = ("mean", "max", "cvar")
 
 @dataclass(frozen=True)
 class CheckedCell:
-    """One figure: as printed, as recomputed (for `range`: lower to upper), and whether they agree (None: not asked)."""
+    """One number: as printed, as recomputed (for `range`: lower to upper), and whether they agree (None: not
+    compared).
+    """
 
     printed: str
     computed: str
@@ -50,7 +52,7 @@ class CheckedRow:
 
 @dataclass(frozen=True)
 class CheckedTable:
-    """A table with its counts. `cells` are the exact ones; random ones and slips are counted apart."""
+    """A table with its counts. `cells` counts exact cells; random ones and slips are counted separately."""
 
     name: str
     title: str
@@ -66,7 +68,7 @@ class CheckedTable:
 
 @dataclass(frozen=True)
 class PaperCheck:
-    """All tables, the figures in the text as a sixth, and the counts over all of them."""
+    """All tables, the numbers in the text as a sixth one, and the counts over all of them."""
 
     source: str
     tables: tuple[CheckedTable, ...]
@@ -80,11 +82,11 @@ class PaperCheck:
 
     @property
     def agrees(self) -> bool:
-        """True where every exact figure agrees and every random one lies in its range."""
+        """True if every exact figure agrees and every random one lies in its range."""
         return self.mismatched == 0 and self.in_range == self.random
 
 
-def check(study: Sweeps | None = None) -> PaperCheck:
+def check_paper(study: Sweeps | None = None) -> PaperCheck:
     """Recompute everything from the authors' published losses, or from other losses of the same eleven experiments."""
     source = study or losses_study()
     analysis = analyse(source, fixed=FIXED, draws=100, repeats=100)
@@ -134,7 +136,7 @@ _LAYOUT = {
     "selected-betas": {"T_ES": 1, "beta_star": 2, "selected_beta": 3, "relative_gap_pct": 4},
     "stability-intervals": {"T_ES": 2, "selected_beta": 1, "lower_T_ES": 3, "upper_T_ES": 4},
 }
-"""Printed column -> our column, where the tables do not have the same ones."""
+"""Printed column -> our column, where the tables have different columns."""
 
 
 def _cell(text: str, computed: str, given: bool = False, from_rounded: str | None = None) -> CheckedCell:
@@ -146,17 +148,17 @@ def _cell(text: str, computed: str, given: bool = False, from_rounded: str | Non
 
 
 def _range_cell(text: str, row: NoiseRow, at: int) -> CheckedCell:
-    """The printed figure against its range; half a printed digit of slack for its rounding."""
+    """The printed number against its range, with half a printed digit of tolerance for rounding."""
     split, figure = (_SPLITS[at // 3], _FIGURES[at % 3]) if at < 9 else ("all", "within")
-    found = getattr(getattr(row, split), figure)
-    lower, upper = found.lower * 100, found.upper * 100
+    interval = getattr(getattr(row, split), figure)
+    lower, upper = interval.lower * 100, interval.upper * 100
     slack = 0.5 * 10.0 ** -len(text.rstrip("%").partition(".")[2])
     agrees = lower - slack <= float(text.rstrip("%")) <= upper + slack
     return CheckedCell(text, f"{lower:.3f} to {upper:.3f}", "range", agrees)
 
 
 def _text_table(analysis: Analysis) -> CheckedTable:
-    """The figures that stand in the paper's running text."""
+    """The numbers in the paper's running text."""
     rows = []
     for where, what, text, compute in _TEXT:
         from_rounded = _reduction("max", rounded=True)(analysis) if "maximum" in what and "reduction" in what else None
@@ -172,7 +174,7 @@ def _risk(rule: str, split: str, figure: str) -> Callable[[Analysis], str]:
 
 
 def _reduction(figure: str, rounded: bool = False) -> Callable[[Analysis], str]:
-    """By how many percent the refresh rule lowers a figure of the fixed beta; `rounded`: of what is printed."""
+    """By how many percent the refresh rule lowers a number of the fixed beta; `rounded` uses the printed numbers."""
 
     def compute(analysis: Analysis) -> str:
         summary = analysis.summary

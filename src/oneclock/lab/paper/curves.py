@@ -1,7 +1,7 @@
-"""Losses of the paper's experiments -> the same tables: the file the authors publish, or any table of runs.
+"""Reads losses of the paper's experiments: the authors' published file, or any table of runs.
 
-Experiments are known by the package's names, the paper's numbers, or `model, data set`; T_ES is the paper's where the
-table has none, and a beta printed with three decimals is the one of the grid.
+Experiments are known by the package's names, the paper's numbers, or `model, data set`; If the table has no T_ES, the
+paper's is used. A beta with three decimals stands for the nearest grid value.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from oneclock.lab.experiments.aliases import experiment_of_paper
 from oneclock.lab.experiments.published import PUBLISHED
-from oneclock.lab.paper.published import DEVELOPMENT, horizons, names
+from oneclock.lab.paper.published import DEVELOPMENT, names, printed_horizons
 from oneclock.rule import GRID, nearest_beta
 from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps
-from oneclock.runs.table import read
+from oneclock.runs.table import read_source
 
 _ROUNDED = 0.0006
 """A beta printed with three decimals is taken for the grid value it rounds."""
@@ -23,10 +23,10 @@ _ROUNDED = 0.0006
 def read_curves(path: Path) -> Sweeps:
     """The eleven experiments from a table; every one must be there."""
     path = Path(path)
-    study = read(path)
+    study = read_source(path)
     sweeps = sorted(map(_as_printed, study.sweeps), key=lambda sweep: names().index(sweep.name))
-    found = {sweep.name for sweep in sweeps}
-    if lacking := [name for name in names() if name not in found]:
+    present = {sweep.name for sweep in sweeps}
+    if lacking := [name for name in names() if name not in present]:
         raise ValueError(f"{path.name} lacks {'; '.join(lacking)}: the paper's tables need all eleven experiments")
     return Sweeps(tuple(sweeps), study.missing)
 
@@ -35,7 +35,11 @@ def _as_printed(sweep: Sweep) -> Sweep:
     place = _place_of(sweep.name)
     tied = tuple(replace(run, key=replace(run.key, beta=_on_grid(run.tied_beta, sweep.name))) for run in sweep.tied)
     return replace(
-        sweep, name=names()[place], split=SPLITS[place >= DEVELOPMENT], t_es=sweep.t_es or horizons()[place], tied=tied
+        sweep,
+        name=names()[place],
+        split=SPLITS[place >= DEVELOPMENT],
+        t_es=sweep.t_es or printed_horizons()[place],
+        tied=tied,
     )
 
 
@@ -51,7 +55,7 @@ def _place_of(name: str) -> int:
     experiment = experiment_of_paper(name)
     if experiment is None:
         raise ValueError(
-            f"{name!r} is no experiment of the paper; use its number, 'model, data set', or {PUBLISHED[0].name}"
+            f"{name!r} is not an experiment of the paper; use its number, 'model, data set', or {PUBLISHED[0].name}"
         )
     return PUBLISHED.index(experiment)
 

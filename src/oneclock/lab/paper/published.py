@@ -1,8 +1,8 @@
-"""What the paper prints, and the losses behind it: package data, read as they are.
+"""The paper's printed tables and the losses behind them, as package data.
 
 `published_tables.json` holds the five tables, every figure as printed. `losses.csv` holds the authors' own best
 validation losses of all 143 cells (experiment, beta) by seed, 243 rows: the file `data/beta_sweep_curves.tsv` of the
-public repository `AlbertoFdezHdez/Adam_beta_value` at commit de06ad1, with T_ES and budgets from the paper beside.
+public repository `AlbertoFdezHdez/Adam_beta_value` at commit de06ad1, with T_ES and budgets from the paper.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIXED = 0.94377
 """The paper's baseline."""
 
 DEVELOPMENT = 8
-"""Experiments 1 to 8 calibrate, 9 to 11 are held out."""
+"""The first 8 experiments calibrate; experiments 9 to 11 are held out."""
 
 _DATA = files("oneclock.lab.paper") / "data"
 
@@ -59,15 +59,17 @@ def names() -> list[str]:
     return [f"{row[0]} {row[1]}, {row[2]}" for row in printed()["selected-betas"].rows]
 
 
-def horizons() -> list[float]:
+def printed_horizons() -> list[float]:
     """T_ES of the eleven experiments, as printed."""
     return [float(value) for value in printed()["selected-betas"].column("T_ES")]
 
 
 def experiment_columns(cells: list[tuple[int, float, Any, float]]) -> dict[str, list[Any]]:
-    """The long table from (experiment from 1, beta, seed, minimum loss), with what the paper says of the experiment."""
+    """The long table from (experiment number from 1, beta, seed, minimum loss), with the paper's facts on each
+    experiment.
+    """
     places = [experiment - 1 for experiment, *_ in cells]
-    label, t_es = names(), horizons()
+    label, t_es = names(), printed_horizons()
     return {
         "experiment": [label[place] for place in places],
         "split": ["development" if place < DEVELOPMENT else "heldout" for place in places],

@@ -1,1 +1,1 @@
-"""The new studies: many small trainings at once in one process, as one stacked ensemble."""
+"""Studies of many small trainings, which run at once in one process as a stacked ensemble."""

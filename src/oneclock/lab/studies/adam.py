@@ -30,7 +30,7 @@ class StackedAdamW:
         self._groups = [
             (names, share, [[_slices(stack, names, member) for stack in stacks] for member in members])
             for names, share in ((decayed, 1.0), (plain, 0.0))
-            if names  # the kernel takes no empty list
+            if names  # the kernel does not accept an empty list
         ]
 
     def step(
@@ -44,11 +44,11 @@ class StackedAdamW:
         """Update `number`, counted from 1, of every member, in place."""
         steps = torch.tensor(float(number))
         for names, share, slices in self._groups:
-            found = [gradients[name].contiguous().unbind(0) for name in names]  # the kernel reads plain memory
+            rows = [gradients[name].contiguous().unbind(0) for name in names]  # the kernel reads plain memory
             for member, (values, first, second) in enumerate(slices):
                 torch._fused_adamw_(
                     values,
-                    [one[member] for one in found],
+                    [one[member] for one in rows],
                     first,
                     second,
                     [],

@@ -1,7 +1,7 @@
-"""How an ensemble starts: new weights, or pretrained ones that are trained on in full or through LoRA.
+"""How an ensemble starts: with new weights, or with pretrained ones, fine-tuned in full or through LoRA.
 
-A value of `Start` is part of a setting. `weights_of` trains the pretrained model once per study and keeps it beside the
-records, so that every process of a study fine-tunes the same weights.
+A value of `Start` is part of a setting. The pretrained model is trained once per study and kept beside the records, so
+every process of a study fine-tunes the same weights.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NewWeights:
         self.model = model
 
     def initial(self, seed: int) -> dict[str, Tensor]:
-        """What one member trains, before its first update."""
+        """The trained parameters of one member before its first update."""
         return self.model.initial(torch.Generator().manual_seed(seed))
 
     def effective(self, parameters: Weights) -> Weights:
@@ -62,15 +62,15 @@ class LoRA(Pretrained):
 
     def initial(self, seed: int) -> dict[str, Tensor]:
         """a is drawn, b is 0: the first loss is the pretrained model's."""
-        random, found = torch.Generator().manual_seed(seed), {}
+        random, matrices = torch.Generator().manual_seed(seed), {}
         for name in self._adapted:
             rows, columns = self.weights[name].shape
-            found[f"{name}.a"] = torch.randn(rows, self.rank, generator=random) * rows**-0.5
-            found[f"{name}.b"] = torch.zeros(self.rank, columns)
-        return found
+            matrices[f"{name}.a"] = torch.randn(rows, self.rank, generator=random) * rows**-0.5
+            matrices[f"{name}.b"] = torch.zeros(self.rank, columns)
+        return matrices
 
     def effective(self, parameters: Weights) -> Weights:
-        """Frozen weights, those of the layers with what was learned added."""
+        """The frozen weights, plus the learned part in the layers."""
         members = len(next(iter(parameters.values())))
         if not self._frozen:
             self._frozen = {name: value.repeat(members, *[1] * value.ndim) for name, value in self.weights.items()}
@@ -91,12 +91,12 @@ class Start:
     rank: int | None = None
 
     def adapter(self, model: Model, weights: Weights) -> Pretrained:
-        """What fine-tunes these weights."""
+        """The adapter that fine-tunes these weights."""
         return Pretrained(model, weights) if self.rank is None else LoRA(model, weights, self.rank)
 
 
 def kept(path: Path, weights: Weights | None = None) -> Weights | None:
-    """Weights in a file: read them, or write these aside and move them; None where there are none."""
+    """Weights in a file: read them, or save these safely; None if there are none."""
     if weights is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(f".{os.getpid()}")

@@ -1,8 +1,8 @@
 """Excess loss over the law, paired by seed: per condition, and over the tasks of one length by random effects.
 
-Every pair of betas is taken at its own best learning rate. In a condition the loss in percent of the law's mean is
-beta + seed + noise; the noise is pooled over all betas. A condition with one seed takes the noise of another one that
-the study's page names. Intervals are simultaneous over the candidates (Bonferroni).
+Every pair of betas is compared at its own best learning rate. In a condition the loss in percent of the law's mean is
+beta + seed + noise; the noise is pooled over all betas. A condition with one seed uses the noise of another condition,
+which the study's page names. Intervals are simultaneous over the candidates (Bonferroni).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ NOISE_OF = {
     "long-llama": "long-llama-64000",
     "long-gpt2": "long-gpt2-64000",
 }
-"""How the name of a condition with one seed begins, and the condition whose noise counts there."""
+"""Start of the name of a condition with one seed -> the condition whose noise it uses."""
 
 Noise = tuple[float, int]
-"""Standard deviation in percent of what is neither beta nor seed, and its degrees of freedom."""
+"""Standard deviation of the noise in percent, and its degrees of freedom."""
 
 Losses = Mapping[str, Mapping[float, Mapping[int, float]]]
 """Of one condition: betas -> learning rate -> seed -> loss."""
 
 
 @dataclass(frozen=True)
-class Excess:
-    """How much worse than the law one candidate is, in percent, with its interval; negative is better."""
+class CandidateExcess:
+    """How much worse than the law one candidate is, in percent, with its interval; negative means better."""
 
     condition: str
     betas: str
@@ -47,7 +47,7 @@ class Excess:
     seeds: int
     percent: float
     error: float
-    """Standard error, NaN where a condition has one seed and no other condition's noise counts."""
+    """Standard error, NaN if a condition has one seed and no other condition's noise counts."""
     low: float
     high: float
     borrowed: bool = False
@@ -66,18 +66,18 @@ class Pooled:
     high: float
 
 
-def read(study: Path) -> dict[str, tuple[int, Losses]]:
+def read_losses(study: Path) -> dict[str, tuple[int, Losses]]:
     """Condition -> its steps and its losses; a diverged run has an infinite loss."""
-    found: dict[str, tuple[int, dict[str, dict[float, dict[int, float]]]]] = {}
+    conditions: dict[str, tuple[int, dict[str, dict[float, dict[int, float]]]]] = {}
     for run in runs_of(study):
         one, result = run.key, run.result
         if result is None:
             continue
         name = one.experiment.removesuffix("-growing")
         betas = GROWING if name != one.experiment else label(one.beta, one.budget)
-        by_rate = found.setdefault(name, (one.budget, {}))[1].setdefault(betas, {})
+        by_rate = conditions.setdefault(name, (one.budget, {}))[1].setdefault(betas, {})
         by_rate.setdefault(float(one.learning_rate or 0), {})[one.seed] = result.loss
-    return found  # type: ignore[return-value]
+    return conditions  # type: ignore[return-value]
 
 
 def label(beta: float | tuple[float, float], steps: int) -> str:
@@ -99,10 +99,10 @@ def best_rate(by_rate: Mapping[float, Mapping[int, float]]) -> tuple[float, bool
     return best, len(by_rate) > 1 and best in (min(by_rate), max(by_rate))
 
 
-def excesses(condition: str, losses: Losses, noise: Noise | None = None) -> list[Excess]:
+def excesses(condition: str, losses: Losses, noise: Noise | None = None) -> list[CandidateExcess]:
     """Every candidate of a condition against the law, each at its best learning rate.
 
-    `noise` counts where the condition has one seed.
+    `noise` is used if the condition has one seed.
     """
     if LAW not in losses:
         return []
@@ -113,17 +113,17 @@ def excesses(condition: str, losses: Losses, noise: Noise | None = None) -> list
     deviation, freedom = noise if borrowed and noise else pooled_noise(_finite(table))
     error = deviation * math.sqrt(2 / seeds)
     width = error * _quantile(len(table) - 1, freedom)
-    found = []
+    results = []
     for betas, row in table.items():
         if betas != LAW:
             percent = float((row - table[LAW]).mean())
             interval = (percent - width, percent + width)
-            found.append(Excess(condition, betas, *rates[betas], seeds, percent, error, *interval, borrowed))
-    return found
+            results.append(CandidateExcess(condition, betas, *rates[betas], seeds, percent, error, *interval, borrowed))
+    return results
 
 
 def noise_of(losses: Losses) -> Noise:
-    """The noise of a condition, for another one that has one seed."""
+    """The noise of a condition, for other conditions that have one seed."""
     rates = {betas: best_rate(by_rate) for betas, by_rate in losses.items()}
     return pooled_noise(_finite(_percent(losses, rates)))
 
@@ -140,18 +140,19 @@ def _finite(table: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     return [row for row in table.values() if np.isfinite(row).all()]
 
 
-def best_tied(found: Sequence[Excess]) -> str:
-    """The tied beta of a condition with the lowest loss, the law's own among them; `growing` has no one beta.
+def best_tied(candidates: Sequence[CandidateExcess]) -> str:
+    """The tied beta of a condition with the lowest loss, the law's included; `growing` is left out, since its beta
+    changes.
 
     >>> best_tied([])
     'law'
     """
-    tied = {one.betas: one.percent for one in found if one.betas.startswith("tied")} | {LAW: 0.0}
+    tied = {one.betas: one.percent for one in candidates if one.betas.startswith("tied")} | {LAW: 0.0}
     return min(tied, key=lambda betas: tied[betas])
 
 
 def pooled_noise(rows: Sequence[np.ndarray]) -> tuple[float, int]:
-    """Standard deviation of what is neither beta nor seed, and its degrees of freedom; NaN with one seed."""
+    """Standard deviation of the noise, and its degrees of freedom; NaN with one seed."""
     table = np.array(rows)
     freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
     if freedom == 0:
@@ -160,10 +161,12 @@ def pooled_noise(rows: Sequence[np.ndarray]) -> tuple[float, int]:
     return float(np.sqrt((left**2).sum() / freedom)), freedom
 
 
-def random_effects(values: Sequence[float], errors: Sequence[float], candidates: int = 1) -> tuple[float, float, float]:
+def mean_over_tasks(
+    values: Sequence[float], errors: Sequence[float], candidates: int = 1
+) -> tuple[float, float, float]:
     """Mean over tasks and its interval: DerSimonian and Laird, with the larger of its error and Hartung and Knapp's.
 
-    >>> [round(one, 2) for one in random_effects([1.0, 1.0, 1.0], [0.1, 0.1, 0.1])]
+    >>> [round(one, 2) for one in mean_over_tasks([1.0, 1.0, 1.0], [0.1, 0.1, 0.1])]
     [1.0, 0.75, 1.25]
     """
     y, v = np.array(values), np.array(errors) ** 2
@@ -179,24 +182,24 @@ def random_effects(values: Sequence[float], errors: Sequence[float], candidates:
     return mean, mean - width, mean + width
 
 
-def pooled(found: Iterable[tuple[int, Excess]]) -> list[Pooled]:
+def pool_by_length(excesses: Iterable[tuple[int, CandidateExcess]]) -> list[Pooled]:
     """Random effects over all conditions of one length that have a standard error, candidate by candidate."""
-    groups: dict[tuple[int, str], list[Excess]] = {}
-    for steps, one in found:
+    groups: dict[tuple[int, str], list[CandidateExcess]] = {}
+    for steps, one in excesses:
         if math.isfinite(one.error) and math.isfinite(one.percent) and not one.borrowed:
             groups.setdefault((steps, one.betas), []).append(one)
     results = []
     for (steps, betas), group in sorted(groups.items()):
         count = len({other for length, other in groups if length == steps})
         if len(group) > 1:
-            numbers = random_effects([one.percent for one in group], [one.error for one in group], count)
+            numbers = mean_over_tasks([one.percent for one in group], [one.error for one in group], count)
             results.append(Pooled(steps, betas, len(group), *numbers))
     return results
 
 
-def of_study(study: Path) -> list[tuple[str, int, list[Excess]]]:
+def of_study(study: Path) -> list[tuple[str, int, list[CandidateExcess]]]:
     """Every condition of a study, the shortest first: its name, its steps, and what every candidate loses in it."""
-    conditions = sorted(read(study).items(), key=lambda item: (item[1][0], item[0]))
+    conditions = sorted(read_losses(study).items(), key=lambda item: (item[1][0], item[0]))
     lenders = {name: noise_of(losses) for name, (_, losses) in conditions if name in NOISE_OF.values()}
     return [(name, steps, excesses(name, losses, lenders.get(_lender(name)))) for name, (steps, losses) in conditions]
 
@@ -210,7 +213,7 @@ def across(studies: Iterable[Path]) -> list[Pooled]:
 
     This was not written down before the runs. Candidates of fewer than three tasks are left out.
     """
-    groups: dict[str, dict[str, list[Excess]]] = {}
+    groups: dict[str, dict[str, list[CandidateExcess]]] = {}
     for study in studies:
         for name, _, of_it in of_study(study):
             for one in of_it:
@@ -224,7 +227,7 @@ def across(studies: Iterable[Path]) -> list[Pooled]:
             weights = np.array([one.error**-2 for one in own])
             means.append(float((weights * [one.percent for one in own]).sum() / weights.sum()))
             errors.append(float(weights.sum() ** -0.5))
-        results.append(Pooled(0, betas, len(tasks), *random_effects(means, errors, len(enough))))
+        results.append(Pooled(0, betas, len(tasks), *mean_over_tasks(means, errors, len(enough))))
     return results
 
 
@@ -239,7 +242,7 @@ def task(condition: str) -> str:
 
 
 def report_across(studies: Iterable[Path]) -> str:
-    """What all studies say together, as text."""
+    """The combined result of all studies, as text."""
     lines = [f"{_numbers(one)} of {one.tasks} tasks" for one in across(studies)]
     return "\n".join(["Excess loss over the law in all studies, %; random effects over tasks", *lines])
 
@@ -247,27 +250,27 @@ def report_across(studies: Iterable[Path]) -> str:
 def report(study: Path) -> str:
     """Both tables as text."""
     conditions = of_study(study)
-    found = [(steps, one) for _, steps, of_it in conditions for one in of_it]
+    effects = [(steps, one) for _, steps, of_it in conditions for one in of_it]
     best = [f"{name:32} {best_tied(of_it)}" for name, _, of_it in conditions if of_it]
     return "\n".join(
         [
             "Excess loss over the law, %, each at its own best learning rate (* at the edge of those tried)",
-            *(_line(one) for _, one in found),
+            *(_line(one) for _, one in effects),
             "Best tied beta",
             *best,
             "Random effects over tasks, %",
-            *(f"{one.steps:8,} {_numbers(one)} of {one.tasks} tasks" for one in pooled(found)),
+            *(f"{one.steps:8,} {_numbers(one)} of {one.tasks} tasks" for one in pool_by_length(effects)),
         ]
     )
 
 
-def _line(one: Excess) -> str:
+def _line(one: CandidateExcess) -> str:
     return f"{one.condition:32} {_numbers(one)} lr {one.lr:g}{'*' if one.at_edge else ''}"
 
 
-def _numbers(one: Excess | Pooled) -> str:
+def _numbers(one: CandidateExcess | Pooled) -> str:
     interval = f"({one.low:+.2f} to {one.high:+.2f})" if math.isfinite(one.low) else "(one seed)"
-    lent = " noise of another condition" if isinstance(one, Excess) and one.borrowed else ""
+    lent = " noise of another condition" if isinstance(one, CandidateExcess) and one.borrowed else ""
     return f"{one.betas:14} {one.percent:+7.2f} {interval:20}{lent}"
 
 

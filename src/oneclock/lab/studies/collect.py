@@ -1,4 +1,4 @@
-"""Copy the finished runs of a study under way into one packed study, for the repository."""
+"""Copy the finished runs of an unfinished study into a packed study, for the repository."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oneclock.runs.store import Study
 
 
 def collect(conditions: Sequence[Condition], out: Path, destination: Path) -> tuple[int, int]:
-    """Pack what is finished in `out` into `destination`, in place of what is there: how many runs, and of how many."""
+    """Pack the finished runs of `out` into `destination`, replacing it. Returns how many, and of how many."""
     runs = planned(conditions)
     done = [run for run in runs if is_done(out, run)]
     if not done:
@@ -32,7 +32,7 @@ def collect(conditions: Sequence[Condition], out: Path, destination: Path) -> tu
 
 
 def _header(runs: Sequence[Planned]) -> dict[str, object]:
-    """What was asked for, as the header of a study has it."""
+    """The plan, in the form of a study's header."""
     budgets = {run.key.experiment: run.key.budget for run in runs}
     betas = sorted({run.key.beta for run in runs if isinstance(run.key.beta, float)})
     pairs = sorted({run.key.beta for run in runs if isinstance(run.key.beta, tuple)})

@@ -48,7 +48,7 @@ def law(steps: int) -> float:
     return round(math.sqrt(steps) / (math.sqrt(steps) + 7), 5)
 
 
-def tied(beta: float) -> Arm:
+def tied_arm(beta: float) -> Arm:
     """Both betas the same."""
     return Arm(beta, beta)
 
@@ -56,7 +56,7 @@ def tied(beta: float) -> Arm:
 GROWING = Arm(growing=True)
 
 
-def baselines(steps: int) -> tuple[Arm, ...]:
+def untied_arms(steps: int) -> tuple[Arm, ...]:
     """Pairs that separate the length of the first memory from tying, and the two usual defaults."""
     beta = law(steps)
     return (*(Arm(beta, second) for second in (0.98, 0.99, 0.999)), Arm(0.9, 0.95), Arm(0.9, 0.999))
@@ -70,8 +70,8 @@ _SPLITS = {"digits": "development", "bible": "development", "mnist-sample": "hel
 
 
 def overfit() -> list[Condition]:
-    """Small models that overfit, or do not: 64 evaluations each, half of the sources held out."""
-    found = []
+    """Small models, some of which overfit: 64 evaluations each, half of the sources held out."""
+    conditions = []
     schedules: tuple[Schedule, ...] = ("constant", "cosine")
     for source, pixels in (("digits", 64), ("mnist-sample", 196)):
         for share, noise, decay, schedule, steps in product(
@@ -80,20 +80,20 @@ def overfit() -> list[Condition]:
             name = f"overfit-{source}-{share:g}-noise-{noise:g}-decay-{decay:g}-{schedule}-{steps}"
             setting = Setting(Mlp(pixels), steps, 32, 64, schedule)
             images = ImageTask(source, share, noise)
-            found.append(_overfit(name, source, setting, images, 1e-3, (0.3, 1.0), decay))
+            conditions.append(_overfit(name, source, setting, images, 1e-3, (0.3, 1.0), decay))
     for source in ("bible", "python-library"):
         for share, decay, schedule, steps in product(SHARES, (0.0, 1.0), schedules, (384, 1_600, 4_800)):
             name = f"overfit-{source}-{share:g}-decay-{decay:g}-{schedule}-{steps}"
             setting = Setting(Llama(), steps, 4, 64, schedule)
             text = TextTask(source, characters=round(share * SHORT_TEXT), validation_windows=256)
-            found.append(_overfit(name, source, setting, text, 2e-3, (1.0,), decay))
-    return found
+            conditions.append(_overfit(name, source, setting, text, 2e-3, (1.0,), decay))
+    return conditions
 
 
 def _overfit(
     name: str, source: str, setting: Setting, task: Task, lr: float, rates: tuple[float, ...], decay: float
 ) -> Condition:
-    arms = (tied(law(setting.steps)), Arm(0.9, 0.999))
+    arms = (tied_arm(law(setting.steps)), Arm(0.9, 0.999))
     title = f"{type(setting.model).__name__} on {source}, {setting.steps:,} steps"
     return Condition(name, title, _SPLITS[source], setting, task, lr, rates, arms, (1,), decay)
 
@@ -110,14 +110,14 @@ _LR = {"llama": 4e-3, "gpt2": 6e-3}
 
 def finetune() -> list[Condition]:
     """Pretrain on one text, fine-tune on the other, in full or with LoRA."""
-    found = []
+    conditions = []
     for family, steps, rank in product(("llama", "gpt2"), (300, 1_000, 3_000), (None, 4)):
         model, before, after = (LLAMA, "bible", "python-library") if family == "llama" else (GPT2, *_TEXTS[::-1])
         kind = "full" if rank is None else "lora"
         start = Start(before, 8_000, _LR[family], rank)
         setting = Setting(model, steps, 4, 4, start=start)
-        arms = (tied(law(steps)), Arm(0.9, 0.999), Arm(0.9, 0.95), Arm(law(steps), 0.999), tied(0.95), GROWING)
-        found.append(
+        arms = (tied_arm(law(steps)), Arm(0.9, 0.999), Arm(0.9, 0.95), Arm(law(steps), 0.999), tied_arm(0.95), GROWING)
+        conditions.append(
             Condition(
                 f"finetune-{family}-{kind}-{steps}",
                 f"{family} from {before} to {after}, {kind}, {steps:,} steps",
@@ -131,7 +131,7 @@ def finetune() -> list[Condition]:
                 0.01,
             )
         )
-    return found
+    return conditions
 
 
 _TEXTS = ("bible", "python-library")
@@ -141,9 +141,9 @@ _FINETUNE_LR = {"full": 4e-3, "lora": 1.6e-2}
 def batch() -> list[Condition]:
     """128 to 32,768 tokens per batch at 4,000 steps; the larger the batch, the fewer runs."""
     steps = 4_000
-    wide = (*map(tied, (0.8, law(steps), 0.95, 0.98)), GROWING, *baselines(steps))
-    some = (*map(tied, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
-    few = (tied(law(steps)), tied(0.95), Arm(0.9, 0.999))
+    wide = (*map(tied_arm, (0.8, law(steps), 0.95, 0.98)), GROWING, *untied_arms(steps))
+    some = (*map(tied_arm, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+    few = (tied_arm(law(steps)), tied_arm(0.95), Arm(0.9, 0.999))
     plan: list[tuple[str, int, float, tuple[float, ...], tuple[Arm, ...], tuple[int, ...]]] = [
         ("llama", 4, 4e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
         ("gpt2", 4, 6e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
@@ -152,51 +152,51 @@ def batch() -> list[Condition]:
         ("llama", 256, 8e-3, (0.5, 1.0), few, (1,)),
         ("llama", 1024, 8e-3, (1.0,), few, (1,)),
     ]
-    found = []
+    conditions = []
     for family, rows, lr, rates, arms, seeds in plan:
         model = Llama(layers=1) if family == "llama" else Gpt2(layers=1)
         name, title = f"batch-{family}-{rows * 32}-{steps}", f"{_NAMES[family]}, batches of {rows * 32:,} tokens"
         task = TextTask(_TEXT_OF[family])
         setting = Setting(model, steps, rows, 4)
-        found.append(Condition(name, title, "development", setting, task, lr, rates, arms, seeds))
-    return found
+        conditions.append(Condition(name, title, "development", setting, task, lr, rates, arms, seeds))
+    return conditions
 
 
 def size() -> list[Condition]:
     """Widths 24 to 192 at 4,000 steps; the wider the model, the fewer runs."""
     steps = 4_000
-    wide = (*map(tied, (0.8, law(steps), 0.95, 0.98)), GROWING, *baselines(steps))
-    some = (*map(tied, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+    wide = (*map(tied_arm, (0.8, law(steps), 0.95, 0.98)), GROWING, *untied_arms(steps))
+    some = (*map(tied_arm, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
     plan: list[tuple[int, float, tuple[float, ...], tuple[Arm, ...], tuple[int, ...]]] = [
         (24, 4e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
         (48, 4e-3, (0.5, 1.0, 2.0), wide, (1,)),
         (96, 3e-3, (0.5, 1.0), some, (1,)),
         (192, 2e-3, (0.5, 1.0), some, (1,)),
     ]
-    found = []
+    conditions = []
     for width, lr, rates, arms, seeds in plan:
         setting = Setting(Llama(width=width, feed_forward=8 * round(width / 3)), steps, 4, 4)
         name, title = f"size-llama-{width}-{steps}", f"{_NAMES['llama']}, width {width}"
-        found.append(Condition(name, title, "development", setting, TextTask("bible"), lr, rates, arms, seeds))
-    return found
+        conditions.append(Condition(name, title, "development", setting, TextTask("bible"), lr, rates, arms, seeds))
+    return conditions
 
 
 def long() -> list[Condition]:
     """16,000 to 256,000 steps of 4 x 32 tokens on two texts; at 256,000 fewer betas and learning rates."""
-    found = []
+    conditions = []
     for steps, family in product((16_000, 64_000, 256_000), ("llama", "gpt2")):
         lr = _LR[family] * {16_000: 1.0, 64_000: 0.75, 256_000: 0.5}[steps]
         name, title = f"long-{family}-{steps}", f"{_NAMES[family]}, {steps:,} steps"
-        arms = (*map(tied, (*GRID, law(steps))), GROWING, *baselines(steps))
+        arms = (*map(tied_arm, (*GRID, law(steps))), GROWING, *untied_arms(steps))
         rates: tuple[float, ...] = (0.25, 0.5, 1.0)
         if steps == 256_000:
             rates = (0.25, 0.5)
             pairs = (Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
-            arms = (*map(tied, (*GRID[2:], law(steps))), GROWING, *pairs)
+            arms = (*map(tied_arm, (*GRID[2:], law(steps))), GROWING, *pairs)
         setting = Setting(LLAMA if family == "llama" else GPT2, steps, 4, 16)
         task = TextTask(_TEXT_OF[family])
-        found.append(Condition(name, title, "development", setting, task, lr, rates, arms, (1, 2)))
-    return found
+        conditions.append(Condition(name, title, "development", setting, task, lr, rates, arms, (1, 2)))
+    return conditions
 
 
 STUDIES: dict[str, Callable[[], list[Condition]]] = {

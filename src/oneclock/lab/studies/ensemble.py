@@ -1,8 +1,8 @@
-"""Train many runs at once: one stacked model, one loop, a checkpoint that a killed process goes on from.
+"""Train many runs at once: one stacked model, one loop, and checkpoints, so that a killed process can continue.
 
-A tiny model on a small batch spends its time on the overhead of each operation, not on arithmetic. Twenty members in
-one tensor share that overhead. Each member has its own betas, learning rate, weight decay, seed and training data; all
-share the model, the validation set, the batch size and the number of steps.
+For a tiny model on a small batch, most of the time is overhead per operation. Members that are stacked in one tensor
+share that overhead. Each member has its own betas, learning rate, weight decay, seed and training data; all share the
+model, the validation set, the batch size and the number of steps.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Setting:
 
 @dataclass
 class State:
-    """How far an ensemble is: everything that a checkpoint holds."""
+    """The state of an ensemble: everything that a checkpoint holds."""
 
     parameters: dict[str, Tensor]
     optimizer: StackedAdamW
@@ -127,7 +127,7 @@ class Ensemble:
 
     def run(self, stop: Callable[[int], bool] = lambda step: False) -> State:
         """Train to the end, or until `stop(step)`; save now and then where there is a checkpoint file."""
-        torch.set_flush_denormal(True)  # moments of unused rows become denormal, and those are slow
+        torch.set_flush_denormal(True)  # moments of unused rows become denormal, which is slow
         try:
             return self._run(stop)
         finally:
@@ -152,12 +152,12 @@ class Ensemble:
         state, setting = self.state, self.setting
         pairs = [task.batch(seed, state.step, setting.batch) for task, seed in self._streams]
         inputs, targets = (torch.stack(one)[self._rows] for one in zip(*pairs, strict=True))
-        found = self._losses(setting.model, self.adapt.effective(state.parameters), inputs, targets)
+        losses = self._losses(setting.model, self.adapt.effective(state.parameters), inputs, targets)
         names = [*state.parameters]
-        gradients = torch.autograd.grad(found.sum(), [state.parameters[name] for name in names])
+        gradients = torch.autograd.grad(losses.sum(), [state.parameters[name] for name in names])
         share, update = setting.lr_share(state.step), state.step + 1
         with torch.no_grad():
-            state.running += found.detach()
+            state.running += losses.detach()
             state.optimizer.step(
                 dict(zip(names, gradients, strict=True)),
                 update,
@@ -187,7 +187,7 @@ class Ensemble:
         return State(parameters, StackedAdamW(parameters), curves=[[] for _ in each], running=torch.zeros(count))
 
     def save(self) -> None:
-        """Write the checkpoint aside, then move it: a killed process leaves the old one or the new one."""
+        """Write the checkpoint to a temporary file, then move it: a killed process leaves a complete one."""
         assert self.checkpoint is not None
         state = self.state
         content: dict[str, Any] = {

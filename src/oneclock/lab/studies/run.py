@@ -1,4 +1,4 @@
-"""Run a study: what is left to do, ensemble by ensemble, and a record of every run as any sweep writes it.
+"""Run the rest of a study, ensemble by ensemble, and write a record of every run, as a sweep does.
 
     OUT/runs/EXPERIMENT/RUN/      records of finished runs
     OUT/ensembles/KEY.pt          the checkpoint of an ensemble under way
@@ -23,14 +23,16 @@ from oneclock.lab.studies.adapters import Weights, kept
 from oneclock.lab.studies.designs import Condition
 from oneclock.lab.studies.ensemble import FLOOR, WARMUP, Arm, Ensemble, Member, Setting
 from oneclock.lab.studies.models import Llama
-from oneclock.lab.studies.tasks import TextTask, described
+from oneclock.lab.studies.tasks import TextTask, task_as_data
 from oneclock.lab.training.environment import trained_on
 from oneclock.runs.folder import Point, RunFolder
 from oneclock.runs.key import RunKey, hash_of
 from oneclock.runs.record import has_diverged
 
 COMPILE_FROM = 40_000
-"""Member steps from which compiling Llama pays: it takes half a minute once per shape, and a step a quarter less."""
+"""From this many member steps on, Llama is compiled: that takes half a minute per shape and saves a quarter per
+step.
+"""
 
 MOST = 64
 """Members of one ensemble at most: more are not faster per member."""
@@ -38,7 +40,7 @@ MOST = 64
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of a study: what its record says, and the member that makes it."""
+    """One run of a study: its key, and the member that trains it."""
 
     key: RunKey
     setting: Setting
@@ -59,11 +61,11 @@ def jobs(runs: Sequence[Planned], most: int = MOST) -> list[list[Planned]]:
     groups: dict[tuple[Setting, str], list[Planned]] = {}
     for run in runs:
         groups.setdefault((run.setting, run.member.task.source), []).append(run)
-    found = []
+    ensembles = []
     for group in groups.values():
         size = math.ceil(len(group) / math.ceil(len(group) / most))
-        found += [group[start : start + size] for start in range(0, len(group), size)]
-    return sorted(found, key=cost)
+        ensembles += [group[start : start + size] for start in range(0, len(group), size)]
+    return sorted(ensembles, key=cost)
 
 
 def cost(job: Sequence[Planned]) -> float:
@@ -114,16 +116,16 @@ def pretrained(setting: Setting, out: Path) -> Weights:
     start = setting.start
     assert start is not None
     kind = f"{type(setting.model).__name__.lower()}-{start.source}-{start.steps}"
-    found = kept(out / "pretrained" / f"{kind}.pt")
-    if found is None:
+    weights = kept(out / "pretrained" / f"{kind}.pt")
+    if weights is None:
         member = Member(TextTask(start.source), Arm(0.9, 0.95), start.lr, 0)
         before = Setting(setting.model, start.steps, setting.batch)
         state = Ensemble(before, [member], out / "ensembles" / f"{kind}-{os.getpid()}.pt").run()
-        found = kept(out / "pretrained" / f"{kind}.pt", {name: p.detach()[0] for name, p in state.parameters.items()})
+        weights = kept(out / "pretrained" / f"{kind}.pt", {name: p.detach()[0] for name, p in state.parameters.items()})
         print(f"pretrained {kind}: {state.curves[0][-1][1]:.4f}", flush=True)
         (out / "ensembles" / f"{kind}-{os.getpid()}.pt").unlink()
-    assert found is not None
-    return found
+    assert weights is not None
+    return weights
 
 
 def is_done(out: Path, run: Planned) -> bool:
@@ -133,20 +135,20 @@ def is_done(out: Path, run: Planned) -> bool:
 
 def record(out: Path, run: Planned, curve: Sequence[tuple[int, float, float]], seconds: float) -> None:
     """Write the record of a run that has ended; a last loss that is not finite makes it diverged."""
-    found = RunFolder.start(out / "runs" / run.key.folder, run.key, _environment())
-    found.replace([Point(step, _short(loss), _short(train)) for step, loss, train in curve])
+    folder = RunFolder.start(out / "runs" / run.key.folder, run.key, _environment())
+    folder.replace([Point(step, _short(loss), _short(train)) for step, loss, train in curve])
     diverged = has_diverged([loss for _, loss, _ in curve])
-    found.finish("diverged" if diverged else "finished", seconds, run.setting.steps)
+    folder.finish("diverged" if diverged else "finished", seconds, run.setting.steps)
 
 
 @cache
 def _environment() -> dict[str, Any]:
-    """What this process runs on; asked for once, since it starts other programs."""
+    """The environment of this process; looked up once, since that starts other programs."""
     return trained_on(torch.device("cpu"))
 
 
 def _short(loss: float) -> float:
-    """Seven digits, what a float32 holds."""
+    """Seven digits, the precision of a float32."""
     return float(f"{loss:.7g}")
 
 
@@ -164,7 +166,7 @@ def _spec(condition: Condition, member: Member) -> dict[str, Any]:
     spec = {
         "title": condition.title,
         "model": {"kind": type(setting.model).__name__.lower()} | asdict(setting.model),
-        "data": described(member.task),
+        "data": task_as_data(member.task),
         "optimizer": {"name": "adamw", "lr": member.lr, "weight_decay": member.weight_decay, "decay": "weights"},
         "schedule": {"kind": setting.schedule, "warmup_share": WARMUP}
         | ({"floor": FLOOR} if setting.schedule == "cosine" else {}),

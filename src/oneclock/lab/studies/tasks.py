@@ -1,7 +1,7 @@
 """What an ensemble trains on: real data in memory, batches that follow a seed, and a fixed validation set.
 
 The batch of a step depends on the seed and the step alone. All members of a seed see the same batches, so their losses
-are paired by seed; a resumed training sees the batches that it would have seen.
+are paired by seed; a resumed training sees the same batches as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class TextTask:
 
 @dataclass(frozen=True)
 class ImageTask:
-    """Digits to classify: a share of the training images, some labels wrong on purpose, all validation images."""
+    """Digits to classify: a share of the training images, with some wrong labels if asked for, and all validation
+    images.
+    """
 
     source: str
     share: float = 1.0
@@ -89,15 +91,15 @@ class ImageTask:
 Task = TextTask | ImageTask
 
 
-def described(task: Task) -> dict[str, Any]:
+def task_as_data(task: Task) -> dict[str, Any]:
     """A task as plain data for a record, with its sizes and the hash of its text."""
     facts = asdict(task) | {"training_size": task.training_size, "validation_size": task.validation_size}
     return facts | ({"hash": bundled.text_hash(task.source)} if isinstance(task, TextTask) else {})
 
 
 def _windows(ids: Tensor, starts: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    found = ids[starts[:, None] + torch.arange(length + 1)].long()
-    return found[:, :-1], found[:, 1:]
+    windows = ids[starts[:, None] + torch.arange(length + 1)].long()
+    return windows[:, :-1], windows[:, 1:]
 
 
 def _drawn(seed: int, step: int, rows: int, count: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Which curves of the overfit study turn, and where: the facts its page states, from the records."""
+"""Which curves of the overfit study turn, and where. These are the numbers of its page, from the records."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ FACTORS: dict[str, Callable[[RunKey], str]] = {
     "decay": lambda key: f"weight decay {key.spec['optimizer']['weight_decay']:g}",
     "plan": lambda key: f"{key.budget:,} steps",
 }
-"""What the runs of the study differ in."""
+"""The factors in which the runs of the study differ."""
 
 
 def counts(study: Path, factor: str = "split") -> Counter[tuple[str, str]]:
     """How many runs turn between 10 and 90 % of the plan, turn outside, do not turn, or are unclear; by one factor."""
-    found: Counter[tuple[str, str]] = Counter()
+    counter: Counter[tuple[str, str]] = Counter()
     for run in runs_of(study):
         losses = [point.val_loss for point in run.points() if point.val_loss is not None]
         if not losses or not all(map(math.isfinite, losses)):
@@ -55,8 +55,8 @@ def counts(study: Path, factor: str = "split") -> Counter[tuple[str, str]]:
         else:
             kind, place = turn(losses)
         inside = kind != "turn" or 0.1 <= place <= 0.9
-        found[FACTORS[factor](run.key), kind if inside else "turn outside"] += 1
-    return found
+        counter[FACTORS[factor](run.key), kind if inside else "turn outside"] += 1
+    return counter
 
 
 def report(study: Path) -> str:
@@ -64,9 +64,9 @@ def report(study: Path) -> str:
     kinds = ("turn", "turn outside", "unclear", "none", "diverged")
     lines = [f"{'':20}" + "".join(f"{kind:>14}" for kind in kinds)]
     for factor in FACTORS:
-        found = counts(study, factor)
-        levels = dict.fromkeys(level for level, _ in found)
-        lines += [f"{level:20}" + "".join(f"{found[level, kind]:14}" for kind in kinds) for level in levels]
+        table = counts(study, factor)
+        levels = dict.fromkeys(level for level, _ in table)
+        lines += [f"{level:20}" + "".join(f"{table[level, kind]:14}" for kind in kinds) for level in levels]
     return "\n".join(lines)
 
 

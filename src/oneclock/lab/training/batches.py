@@ -1,4 +1,4 @@
-"""Batches on their way to the device: made ahead by worker processes where a GPU would wait for them."""
+"""Moves batches to the device. Worker processes prepare them ahead if a GPU would otherwise wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oneclock.lab.experiments.spec import Experiment, Images
 
 
 class BatchSource(Protocol):
-    """Batches by place, each made when asked for: the evaluation batches of a task by number, or `TrainingBatches`."""
+    """Batches by position, made on demand: the evaluation batches of a task by number, or `TrainingBatches`."""
 
     def __getitem__(self, place: Any) -> Batch: ...
 
@@ -32,9 +32,9 @@ class TrainingBatches:
 
 
 def fetch(source: BatchSource, places: Iterable[Any], device: torch.device, workers: int = 0) -> Iterator[Batch]:
-    """The batches of `places` in their order, on the device; `workers` changes when they are made, not what they hold.
+    """The batches of `places` in their order, on the device; `workers` changes when they are made, not their content.
 
-    On the CPU and without workers they are handed on as they are.
+    On the CPU and without workers they are returned unchanged.
     """
     batches: Iterable[Batch] = map(source.__getitem__, places)
     if workers:
@@ -44,7 +44,7 @@ def fetch(source: BatchSource, places: Iterable[Any], device: torch.device, work
             sampler=places,
             num_workers=workers,
             pin_memory=device.type == "cuda",
-            generator=torch.Generator(),  # or it would draw from the global one
+            generator=torch.Generator(),  # otherwise it would use the global generator
             multiprocessing_context="fork",  # the data stays where it is
             worker_init_fn=_outlast,
         )
@@ -54,12 +54,12 @@ def fetch(source: BatchSource, places: Iterable[Any], device: torch.device, work
 
 
 def _outlast(_: int) -> None:
-    """A polite end is the training's to hear: it may need a batch yet before it has saved."""
+    """Ignore SIGTERM in workers: the training handles it, and may need one more batch before it has saved."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def default_workers(experiment: Experiment, device: torch.device, processes: int) -> int:
-    """Up to 8 processes decode and augment images while a GPU computes; none for tokens, or where the CPU does both."""
+    """Up to 8 processes decode and augment images while a GPU computes; none for tokens, or if the CPU does both."""
     if device.type != "cuda" or sys.platform != "linux" or not isinstance(experiment.data, Images):
         return 0
     return min(8, max(1, (os.cpu_count() or 1) // processes - 1))

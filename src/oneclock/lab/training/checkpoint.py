@@ -1,9 +1,10 @@
-"""Checkpoints of an unfinished run: one file, written aside and moved, so only the newest exists and never half of it.
+"""Checkpoints of an unfinished run: one file, written to a temporary name and moved, so that only one complete
+checkpoint exists.
 
     RUN/checkpoint/step-1200-5f0c1b9e.pt    plain values and tensors; the name holds the step and the file's CRC-32
 
-It is read with `weights_only=True`: nothing is unpickled. torch does not notice a flipped bit; the CRC does. The
-learning rate is a closed form of the step and the batches are a function of (seed, step): neither needs saving.
+It is read with `weights_only=True`: nothing is unpickled. The CRC detects flipped bits, which torch does not notice.
+The learning rate is a function of the step and the batches are a function of (seed, step): neither is saved.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NAME = re.compile(r"step-(\d+)-([0-9a-f]{8})\.pt")
 
 
 class _Checked:
-    """A binary file to write that keeps the CRC-32 of what passes."""
+    """A binary file for writing that computes the CRC-32 of its content."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.crc = file, 0
@@ -41,10 +42,10 @@ class _Checked:
 
 
 def save(run: Path, step: int, state: Mapping[str, Any]) -> None:
-    """Write `state` and the random state as the one checkpoint of the run's folder; OSError where there is no room."""
+    """Write `state` and the random state as the one checkpoint of the run's folder; OSError if there is no room."""
     folder = Path(run) / "checkpoint"
     folder.mkdir(exist_ok=True)
-    for left in folder.glob("new*"):  # by a kill, or by one that is frozen and must not wake to find it
+    for left in folder.glob("new*"):  # of a killed process, or of a frozen one that must not find it
         left.unlink(missing_ok=True)
     older = list(folder.glob("*.pt"))
     aside = folder / f"new-{os.getpid()}-{os.urandom(4).hex()}"
@@ -63,17 +64,17 @@ def save(run: Path, step: int, state: Mapping[str, Any]) -> None:
 
 
 def load(run: Path) -> dict[str, Any] | None:
-    """The checkpoint of the run's folder, or None where there is none; a damaged one is a ValueError in one line."""
+    """The checkpoint of the run's folder, or None if there is none; a damaged one is a ValueError in one line."""
     steps = {int(match[1]): path for path in _files(run) if (match := _NAME.fullmatch(path.name))}
     if not steps:
         return None
-    path = steps[max(steps)]  # a kill between the move and the removal leaves two
+    path = steps[max(steps)]  # a kill between move and removal leaves two
     if _crc(path) != path.stem[-8:]:
-        raise damaged(run, "its bytes are not those that were written")
+        raise damaged(run, "its checksum is wrong")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         version = state["version"]
-    except Exception as error:  # whatever a file that torch did not write makes of itself
+    except Exception as error:  # a file that torch did not write can raise anything
         raise damaged(run, f"{type(error).__name__}: {error}") from None
     if version != VERSION:
         raise ValueError(
@@ -83,7 +84,7 @@ def load(run: Path) -> dict[str, Any] | None:
 
 
 def damaged(run: Path, cause: str) -> ValueError:
-    """What a person is told of a checkpoint that cannot be used, and what to do."""
+    """The error for a checkpoint that cannot be used, with what to do."""
     return ValueError(
         f"the checkpoint in {Path(run) / 'checkpoint'} is damaged ({cause[:100]}); "
         "delete that folder to train this run from its start; everything else is intact"
@@ -108,7 +109,7 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: Mapping[str, Any]) -> None:
-    """Set every global generator as `random_state` found it."""
+    """Restore the state of every global generator from `random_state`."""
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal.tolist()), gauss))
     kind, keys, *rest = state["numpy"]
@@ -123,7 +124,7 @@ def _write(path: Path, state: Mapping[str, Any]) -> int:
         checked = _Checked(file)
         try:
             torch.save(state, checked)  # type: ignore[arg-type]
-        except RuntimeError as error:  # torch's own, in place of the disk's
+        except RuntimeError as error:  # torch's own error hides the disk's
             raise (error.__context__ if isinstance(error.__context__, OSError) else error) from None
         file.flush()
         os.fsync(file.fileno())
@@ -144,7 +145,7 @@ def _crc(path: Path) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened, and the move alone must do
+    if os.name == "posix":  # on other systems a folder cannot be opened, and the move alone must suffice
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -1,6 +1,6 @@
-"""What is due between two steps: looking at the losses, saving, stopping, telling.
+"""What is due between two steps: reading the losses, saving, stopping, reporting progress.
 
-Reading a loss waits for the device, so a GPU is looked at every few passes only.
+Reading a loss waits for the device, so on a GPU losses are read only every few passes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from oneclock.lab.training.fit import Fit
 
 
 class Due:
-    """What is due when: `saving` and `stopping` are settled by `look`, in all processes alike."""
+    """What is due when. `look` decides `saving` and `stopping`, and all processes get the same answer."""
 
     def __init__(self, fit: Fit) -> None:
         self.fit = fit
@@ -27,13 +27,13 @@ class Due:
 
     @property
     def looks(self) -> bool:
-        """Whether this step's loss is read although no evaluation is due."""
+        """Whether this step's loss is read without an evaluation."""
         return self.fit.position.step % self.every == 0
 
     def look(self, losses: list[torch.Tensor], weights: list[int]) -> float:
-        """The mean of the losses since the last look, over all processes, which also agree here to save or to stop.
+        """The mean of the losses since the last look, over all processes, which also agree here on saving and stopping.
 
-        `weights` are the targets of each loss where the mean is to be weighted by them, else empty.
+        `weights` are the numbers of targets, if the mean is to be weighted by them, else empty.
         """
         fit, options, accumulate = self.fit, self.fit.options, self.fit.experiment.accumulate
         values = [loss.item() for loss in losses]
@@ -42,8 +42,8 @@ class Due:
         share = sum(weights) if weights else len(values) // accumulate
         save, stop = self._saving_due(), options.stop is not None and options.stop()
         if fit.accelerator.num_processes > 1:
-            found = [total, last, part, share, save, stop]
-            flags = torch.tensor(found, dtype=torch.float64, device=fit.accelerator.device)
+            numbers = [total, last, part, share, save, stop]
+            flags = torch.tensor(numbers, dtype=torch.float64, device=fit.accelerator.device)
             total, last, part, share, save, stop = fit.accelerator.reduce(flags, "mean").tolist()
         self.last_loss, self.saving, self.stopping = last, save > 0, stop > 0
         fit.position.loss_sum += part
@@ -54,14 +54,14 @@ class Due:
         return total / (len(values) // accumulate)
 
     def train_loss(self) -> float:
-        """The training loss since the last evaluation, as the spec has it; the sum starts anew."""
+        """The training loss since the last evaluation, as the spec defines it; then the sum starts again."""
         position, last = self.fit.position, self.fit.experiment.evaluation.train_loss == "last"
         mean = position.loss_sum / position.loss_steps
         position.loss_sum, position.loss_steps = 0.0, 0
         return self.last_loss if last else mean
 
     def tell(self, train_loss: float, val_loss: float | None, evaluated: bool) -> None:
-        """Tell whoever asked for progress where the run is."""
+        """Report progress."""
         fit, now = self.fit, time.perf_counter()
         if (evaluated or now - self._told_at > 0.1) and fit.options.progress and fit.accelerator.is_main_process:
             fit.options.progress(fit.position.step, fit.experiment.budget, train_loss, val_loss)

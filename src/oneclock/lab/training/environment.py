@@ -1,4 +1,4 @@
-"""What a training ran on, for its record: what any run's has, and the device, its precision, processes and threads."""
+"""The environment of a training, for its record: that of any run, and device, precision, processes and threads."""
 
 from __future__ import annotations
 

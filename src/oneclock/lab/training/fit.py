@@ -1,4 +1,4 @@
-"""One run under way: what the loop needs and where it stands, and how that is saved and restored."""
+"""The state of a run during training, and how it is saved and restored."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 Progress = Callable[[int, int, float, float | None], None]
-"""Told (step, budget, latest training loss, last validation loss): at evaluations, else at most ten times a second."""
+"""Called with (step, budget, latest training loss, last validation loss): at evaluations, else at most ten times a
+second.
+"""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What changes no loss: checkpoints every so many steps or minutes, workers, who is told, who may stop it."""
+    """Options that change no loss: the time between checkpoints, workers, the progress callback, and the stop
+    function.
+    """
 
     checkpoint_every: int | None = None
     checkpoint_minutes: float = 10.0
@@ -34,9 +38,9 @@ class Options:
 
 @dataclass
 class Position:
-    """Where a run stands: updates made, seconds spent, and the training loss summed since the last evaluation.
+    """The position of a run: updates made, seconds spent, and the training loss summed since the last evaluation.
 
-    `loss_steps` is what divides that sum: the steps in it, or their targets where the spec weighs by these.
+    `loss_steps` divides that sum: the number of steps, or of targets if the spec weights by targets.
     """
 
     step: int = 0
@@ -47,7 +51,7 @@ class Position:
 
 @dataclass
 class Fit:
-    """One run under way: all that the loop needs."""
+    """A run during training: all that the loop needs."""
 
     experiment: Experiment
     task: Task
@@ -72,14 +76,14 @@ def save(fit: Fit) -> None:
 
 
 def restore(fit: Fit) -> None:
-    """Continue where the run's checkpoint stands, or start where there is none; forget evaluations after that."""
+    """Continue from the run's checkpoint, or start if there is none; drop later evaluations."""
     state = checkpoint.load(fit.run.path)
     if state is not None:
         processes = fit.accelerator.num_processes
         if state.get("processes") != processes:
             raise ValueError(
                 f"the run in {fit.run.path} was started with {state.get('processes')} process(es), not {processes}: "
-                "the number of processes sets the batch; go on with as many, or choose another folder"
+                "the number of processes sets the batch; use the same number, or choose another folder"
             )
         try:
             fit.accelerator.unwrap_model(fit.model).load_state_dict(state["model"])

@@ -1,4 +1,4 @@
-"""Stopping between two steps: a signal sets a flag that the loop reads, so that no update is left half made."""
+"""Stopping between two steps: a signal sets a flag that the loop reads, so that no update is interrupted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from types import FrameType
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """A function for `train(stop=...)` that says whether SIGINT (Ctrl-C) or SIGTERM has come.
 
-    A second Ctrl-C interrupts at once; the run then goes on from its last checkpoint. Outside the main thread, which is
-    where Python hears signals, nothing is changed.
+    A second Ctrl-C interrupts at once; the run can then continue from its last checkpoint. Python handles signals only
+    in the main thread; in other threads this changes nothing.
     """
     came = threading.Event()
 

@@ -1,9 +1,9 @@
 """The training loop: one function from the first step to the last, for every experiment.
 
-What a run computes is a function of its experiment, beta and seed. The model's first weights come from the seed; so do
-the batches of step s, and the dropout of each forward pass, which is drawn from (seed, step, micro). So every beta of a
-seed starts from the same model and sees the same batches, a resumed run repeats what it would have done, and two
-processes draw what one would.
+The result of a run is a function of its experiment, beta and seed. The first weights and the batches come from the
+seed; the dropout of each forward pass comes from (seed, step, micro). So every beta of a seed starts from the same
+model and sees the same batches, a resumed run equals an uninterrupted one, and two processes draw the same numbers as
+one.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from oneclock.lab.training.schedule import learning_rate
 
 @dataclass(frozen=True)
 class Ending:
-    """How the loop ended: with its budget spent, at a loss that was not finite (`reason`), or because it was asked."""
+    """How the loop ended: at its budget, at a loss that was not finite (`reason`), or on request."""
 
     kind: Literal["finished", "diverged", "stopped"]
     reason: str | None = None
 
 
 def loop(fit: Fit) -> Ending:
-    """Train from `fit.position` to the budget, or to a loss that is not finite, or until asked to stop."""
+    """Train from `fit.position` to the budget, to a loss that is not finite, or until a stop is requested."""
     experiment, position, budget = fit.experiment, fit.position, fit.experiment.budget
     update, due, val_loss = Updates(fit), Due(fit), None
     fit.model.train()
@@ -68,7 +68,8 @@ def loop(fit: Fit) -> Ending:
 
 
 def evaluation_due(evaluation: Evaluation, step: int, budget: int) -> bool:
-    """Whether the model is evaluated after `step` updates: at multiples, at the last, and at the first if it says so.
+    """Whether the model is evaluated after `step` updates: at multiples of `every`, at the last, and at the first if
+    `at_start`.
 
     >>> [step for step in range(1, 8) if evaluation_due(Evaluation(every=3, at_start=True), step, budget=7)]
     [1, 3, 6, 7]
@@ -77,10 +78,10 @@ def evaluation_due(evaluation: Evaluation, step: int, budget: int) -> bool:
 
 
 class Updates:
-    """One optimizer update per call: rate, forward and backward passes, clipping, step.
+    """One optimizer update per call: learning rate, forward and backward passes, clipping, step.
 
-    `losses` gathers the losses of the passes and, where the training loss is to be weighted by them, `weights` their
-    targets.
+    `losses` collects the losses of the passes. `weights` collects their numbers of targets, if the training loss is
+    weighted by them.
     """
 
     def __init__(self, fit: Fit) -> None:
@@ -92,7 +93,7 @@ class Updates:
         self.micros = range(accelerator.process_index, processes * experiment.accumulate, processes)
         places = ((step, micro) for step in range(fit.position.step, experiment.budget) for micro in self.micros)
         self.batches = fetch(TrainingBatches(fit.task, self.seed), places, self.device, fit.options.workers)
-        self.share = torch.tensor(1 / len(self.micros), device=self.device)  # the mean over micros, at no operation
+        self.share = torch.tensor(1 / len(self.micros), device=self.device)  # the mean, at no extra cost
         self.parameters = [parameter for group in fit.optimizer.param_groups for parameter in group["params"]]
 
     def __call__(self, step: int) -> None:
@@ -113,7 +114,7 @@ class Updates:
         if plan.optimizer.clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, plan.optimizer.clip)
         fit.optimizer.step()
-        for parameter in self.parameters:  # what zero_grad does, without the profiler's record of it
+        for parameter in self.parameters:  # like zero_grad, without the profiler's record
             parameter.grad = None
 
 
@@ -148,8 +149,10 @@ def record(fit: Fit, train_loss: float, val_loss: float | None) -> None:
 
 
 def draw_from(device: torch.device, seed: int, step: int, micro: int) -> None:
-    """Let what the next forward pass draws (dropout, stochastic depth) be a function of (seed, step, micro)."""
+    """Make the random numbers of the next forward pass (dropout, stochastic depth) a function of (seed, step,
+    micro).
+    """
     mixed = zlib.crc32(struct.pack("<qqq", seed, step, micro))
-    torch.default_generator.manual_seed(mixed)  # torch.manual_seed visits every kind of device, at 200 times the cost
+    torch.default_generator.manual_seed(mixed)  # torch.manual_seed seeds every kind of device, at 200 times the cost
     if device.type != "cpu":
         torch.get_device_module(device).manual_seed(mixed)

@@ -1,4 +1,4 @@
-"""A spec's optimizer for a model: balanced for one beta, torch's own for an untied pair, a baseline arm."""
+"""A spec's optimizer for a model: balanced Adam for one beta, torch's own for an untied pair (a baseline)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def checked(beta: Beta) -> Beta:
 
 
 def optimizer_for(model: nn.Module, optimizer: spec.Optimizer, beta: Beta) -> torch.optim.Optimizer:
-    """Adam or AdamW over the model's parameters, decaying those that the spec says, fused where torch can.
+    """Adam or AdamW over the model's parameters, with the spec's decay groups, and fused if torch supports it.
 
     >>> settings = spec.Optimizer("adamw", lr=1e-3, weight_decay=0.1)
     >>> type(optimizer_for(nn.Linear(2, 2), settings, 0.95)).__name__

@@ -1,7 +1,7 @@
 """A rehearsal: two real optimizer steps of an experiment at its full shape, before a machine is paid for.
 
-Model, optimizer, schedule, clipping, precision and accumulation are those of a run; the data have the real shape and
-nothing in them, so none need be here. It says what fits into memory and what the whole budget would take.
+Model, optimizer, schedule, clipping, precision and accumulation are those of a run. The data are random with the real
+shape, so no data are needed. It shows whether the run fits into memory, and how long the whole budget would take.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STEPS = 2
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What two steps showed: `peak_bytes` of the device, or of the process on a CPU; `seconds` of the second step.
+    """The result of two steps: `peak_bytes` of the device, or of the process on a CPU; `seconds` of the second step.
 
     A step has `per_step` tokens or images (`unit`), the whole budget `budget` steps.
     """
@@ -48,7 +48,7 @@ class Rehearsal:
 
     @property
     def hours(self) -> float:
-        """What the updates of the whole budget would take at this pace, without evaluations."""
+        """The hours of the whole budget at this speed, without evaluations."""
         return self.seconds * self.budget / 3600
 
 
@@ -56,7 +56,8 @@ def rehearse(experiment: Experiment, beta: float = 0.9) -> Rehearsal:
     """Two steps of an experiment on batches of its shape; a pretrained model is built new, in the same size.
 
     Raises:
-        ValueError: Where they do not fit into memory, and the device or the system says so instead of ending all.
+        ValueError: If they do not fit into memory, and the device or the system reports it instead of killing the
+        process.
     """
     try:
         return _two_steps(experiment, beta)
@@ -100,12 +101,12 @@ def _two_steps(experiment: Experiment, beta: float) -> Rehearsal:
 
 def _too_large(experiment: Experiment) -> str:
     size, passes = experiment.batch_size, experiment.accumulate
-    found = f"{experiment.name} does not fit into memory with {size} examples a forward pass"
+    message = f"{experiment.name} does not fit into memory with {size} examples a forward pass"
     if size == 1:
-        return f"{found}: it needs a larger machine"
+        return f"{message}: it needs a larger machine"
     smaller = size // 2 if size % 2 == 0 else 1
     return (
-        f"{found}: try --set batch_size={smaller} --set accumulate={passes * size // smaller}, as many examples an "
+        f"{message}: try --set batch_size={smaller} --set accumulate={passes * size // smaller}, as many examples an "
         "update, or a larger machine"
     )
 

@@ -1,4 +1,4 @@
-"""One run from its settings to its result: trained, resumed, or found finished."""
+"""One run from its settings to its result: trained, resumed, or already finished."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 TRACKERS = {"tensorboard": None, "wandb": "name", "mlflow": "run_name", "trackio": "name"}
-"""Where a run may be shown beside its record -> the option that names it there."""
+"""Trackers that can show a run -> the option that names the run there."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -56,40 +56,40 @@ def train(
     workers: int | None = None,
     rate: float | None = None,
 ) -> RunRecord:
-    """Train the run of folder `path`, or go on with it, or return the result where it is finished.
+    """Train the run in the folder `path`, continue it, or return its result if it is finished.
 
-    `beta` is one number, or a pair (beta1, beta2) for a baseline. `task` and `model` replace what the experiment names:
-    data of one's own, and a function that builds a model, called once the seed is set. `stop` is asked between steps;
-    where it says yes, the run is saved as it stands and KeyboardInterrupt raised. `rate` names the run among those of a
-    sweep over rates, by the factor that its experiment's rate already has.
+    `beta` is one number, or a pair (beta1, beta2) for a baseline. `task` and `model` replace those of the experiment:
+    your own data, and a function that builds a model, called after the seed is set. `stop` is called between steps; if
+    it returns True, the run is saved and KeyboardInterrupt is raised. `rate` is the factor on the learning rate in a
+    sweep over learning rates; the experiment has it already applied.
     """
     identity = identify(experiment, beta, seed, rate)
     path = Path(path)
     with _plain_errors(path, every=True):
-        made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        new_folders = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         if (path / "run.json").exists() and (result := RunFolder.start(path, identity).result) is not None:
-            with suppress(OSError, Held), _alone(path):  # a process that was killed at the very end has left them
+            with suppress(OSError, Held), _alone(path):  # left by a process that was killed at the very end
                 checkpoint.remove(path)
             return result
-    with _emptied(made), _alone(path):
+    with _emptied(new_folders), _alone(path):
         accelerator = accelerator_for(path, log_with)
         content = None
         if task is None:
             passes = experiment.accumulate * accelerator.num_processes
-            loaded = data.load(replace(experiment, accumulate=passes), data_dir)
+            loaded = data.load_task(replace(experiment, accumulate=passes), data_dir)
             task, content = loaded, loaded.content
         set_seed(seed)
         module = accelerator.prepare_model(model() if model is not None else models.build(experiment.model))
         if workers is None:
             workers = default_workers(experiment, accelerator.device, accelerator.num_processes)
         options = Options(checkpoint_every, checkpoint_minutes, workers, progress, stop)
-        found = trained_on(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
+        environment = trained_on(accelerator.device, accelerator.num_processes, accelerator.mixed_precision)
         if content is not None:
-            found["data"] = content
+            environment["data"] = content
         with _plain_errors(path), accelerator.main_process_first():
-            run = RunFolder.start(path, identity, found)
-        if (result := run.result) is not None:  # another has finished it just now
+            run = RunFolder.start(path, identity, environment)
+        if (result := run.result) is not None:  # another process has finished it just now
             return result
         _refuse_other_data(run, content)
         optimizer = optimizer_for(module, experiment.optimizer, identity.beta)
@@ -99,7 +99,7 @@ def train(
 
 
 def identify(experiment: Experiment, beta: Beta, seed: int, rate: float | None = None) -> RunKey:
-    """What names the run of an experiment at a beta and a seed; its `folder` says where a study keeps it."""
+    """The key of an experiment's run at a beta and a seed; its `folder` is the run's folder in a study."""
     for name, value in [
         ("budget", experiment.budget),
         ("accumulate", experiment.accumulate),
@@ -107,13 +107,13 @@ def identify(experiment: Experiment, beta: Beta, seed: int, rate: float | None =
     ]:
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    if not 0 <= seed < 2**32:  # which is what NumPy takes
+    if not 0 <= seed < 2**32:  # NumPy's range
         raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed}")
     return RunKey(experiment.name, checked(beta), seed, experiment.budget, rate, experiment.split, recorded(experiment))
 
 
 def is_main_process() -> bool:
-    """Whether this process is the one that writes and prints; so is every process that nobody launched in several."""
+    """Whether this process writes and prints: the first of several processes, or the only one."""
     from accelerate import PartialState
 
     return PartialState().is_main_process
@@ -128,7 +128,9 @@ def set_seed(seed: int) -> None:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the run's folder, unless whoever started this process does; of several processes the first one holds it."""
+    """Claim the run's folder, unless the process that started this one holds it; of several processes the first one
+    does.
+    """
     if held_here(path) is not None or os.environ.get("RANK", "0") != "0":
         yield
         return
@@ -139,23 +141,28 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _emptied(made: Sequence[Path]) -> Iterator[None]:
-    """Remove the folders that were made, the innermost first, where data or model, say, are not to be had."""
+def _emptied(folders: Sequence[Path]) -> Iterator[None]:
+    """Remove the new folders, the innermost first, if the run cannot start, for example because its data are
+    missing.
+    """
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # one that something else has been put into
-            for folder in made:
+        with suppress(OSError):  # it is not empty any more
+            for folder in folders:
                 folder.rmdir()
         raise
 
 
 def _refuse_other_data(run: RunFolder, content: str | None) -> None:
-    """Where data lie names no run, but what they are does: half a curve on other data would be of neither."""
-    known = run.environment.get("data")
-    if content is not None and known is not None and known != content:
+    """ValueError if the run was begun on other data: its curve would mix both.
+
+    The folder of the data does not matter.
+    """
+    before = run.environment.get("data")
+    if content is not None and before is not None and before != content:
         raise ValueError(
-            f"{run.path} was begun on other data ({known}, now {content}); give it the data it had, or another folder"
+            f"{run.path} was begun on other data ({before}, now {content}); use the same data, or another folder"
         )
 
 
@@ -185,7 +192,7 @@ def accelerator_for(path: Path, log_with: str | None) -> Accelerator:
     if log_with is not None and importlib.util.find_spec(log_with) is None:
         raise ImportError(f"pip install {log_with}")
     launched = int(os.environ.get("WORLD_SIZE", "1"))
-    cpu = launched > 1 and not torch.cuda.is_available()  # or accelerate takes each of the processes for a single one
+    cpu = launched > 1 and not torch.cuda.is_available()  # otherwise accelerate treats each process as the only one
     bf16 = PartialState(cpu=cpu).device.type == "cuda" and torch.cuda.is_bf16_supported()
     accelerator = Accelerator(
         cpu=cpu,
@@ -225,7 +232,7 @@ def _trackers(accelerator: Accelerator, identity: RunKey, log_with: str | None) 
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names and plain values, which is what trackers take."""
+    """Dotted names and plain values, as trackers need them."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
@@ -245,5 +252,5 @@ def _plain_errors(path: Path, every: bool = False) -> Iterator[None]:
             raise OSError(f"cannot write the run in {path}: {error.strerror}; choose another folder") from error
         raise OSError(
             f"no room to write the run in {path}: {error.strerror}; free some and start it again: "
-            "it goes on from its last checkpoint, and what is recorded is intact"
+            "it continues from its last checkpoint, and its record is intact"
         ) from error

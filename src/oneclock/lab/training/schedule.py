@@ -5,11 +5,11 @@ Written for the n-th update of T, n = 1 .. T, with a warm-up of W updates:
     n <= W    lr * n / W
     n >  W    min_lr + (lr - min_lr) * (1 + cos(pi * (n - W) / (T - W))) / 2
 
-so that update W has the full rate and update T, the last, the floor: the `closed` phase. `step` counts the updates
-already made: step 0 is update 1, and its rate is lr / W. A warm-up that starts at 0 would spend the first batch on an
-update that changes nothing, and Adam's first update is the one whose size does not depend on beta: it belongs in the
-run. The paper's runs had other phases. `open` puts n - 1 for n in the cosine: update W + 1 has the full rate again, and
-the last one stays just above the floor. `late` puts n - 1 in the warm-up too: update 1 has rate 0.
+So update W has the full learning rate, and the last update, T, has the floor: the `closed` phase. `step` counts the
+updates already made: step 0 is update 1, and its learning rate is lr / W. A warm-up that starts at 0 would waste the
+first batch: that update would change nothing. The paper's runs had other phases. `open` puts n - 1 for n in the cosine:
+update W + 1 has the full rate again, and the last one stays just above the floor. `late` puts n - 1 in the warm-up too:
+update 1 has rate 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from oneclock.lab.experiments.spec import Schedule
 
 
 def warmup_steps(schedule: Schedule, budget: int) -> int:
-    """W = max(warmup_steps, warmup_share * budget) in whole updates, at least 1: no warm-up is full rate at once.
+    """W = max(warmup_steps, warmup_share * budget) in whole updates, at least 1: without warm-up the learning rate is
+    full at once.
 
     >>> warmup_steps(Schedule(min_lr=0.0, warmup_steps=100, warmup_share=0.05), budget=12_800)
     640
@@ -30,7 +31,7 @@ def warmup_steps(schedule: Schedule, budget: int) -> int:
 
 
 def learning_rate(schedule: Schedule, lr: float, budget: int, step: int) -> float:
-    """The rate of the update made at `step` = 0 .. budget - 1, where `lr` is the highest rate.
+    """The learning rate of the update at `step` = 0 .. budget - 1; `lr` is the highest one.
 
     A budget shorter than the warm-up ends within it.
 

@@ -1,1 +1,1 @@
-"""One file per log format: `sniff` looks whether a path is of it, `load` hands over what it holds."""
+"""One module per log format: `sniff` tells whether a path has the format, `load` reads it."""

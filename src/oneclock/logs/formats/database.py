@@ -1,7 +1,7 @@
-"""SQLite files of others, opened to read only, and never trusted: what the database readers share.
+"""What the database readers share: SQLite files are opened read-only and never trusted.
 
-Only real tables with stored columns are read. Views, virtual tables and generated columns compute, and a file of a few
-kilobytes could compute without end; triggers never fire, because nothing is written.
+Only real tables with stored columns are read. Views, virtual tables and generated columns run code, and a small file
+could run without end. Triggers never run, because nothing is written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from oneclock import guards
 
 Tables = Mapping[str, set[str]]
-"""The tables a reader needs, and of each the columns."""
+"""The tables that a reader needs, with their columns."""
 
 _MAGIC = b"SQLite format 3\0"
 _WORK_PER_BYTE = 100  # virtual machine steps; a table read once takes a few
@@ -26,16 +26,16 @@ _PRAGMAS = frozenset({"table_xinfo"})
 
 @contextmanager
 def opened(path: Path, tables: Tables) -> Iterator[sqlite3.Connection]:
-    """A connection that can read tables and do nothing else, and gives up in time on a damaged tree.
+    """A connection that can only read tables, and stops in time on a damaged file.
 
-    ValueError where the file does not hold `tables` as tables of stored columns.
+    ValueError if the file does not hold `tables` as tables of stored columns.
     """
     guards.plain_file(path)
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
         for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {setting}")
-        if hasattr(connection, "setlimit"):  # from Python 3.11 on; before, the checks of the tables have to do
+        if hasattr(connection, "setlimit"):  # from Python 3.11 on; older versions rely on the checks of the tables
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, guards.LONGEST_LINE)
         connection.text_factory = lambda data: data.decode(errors="replace")
         connection.set_progress_handler(_Work(path.stat().st_size), 10_000)
@@ -49,12 +49,12 @@ def opened(path: Path, tables: Tables) -> Iterator[sqlite3.Connection]:
 
 
 def rows(connection: sqlite3.Connection, path: Path, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query; ValueError where they hold far more text than the file has bytes, as damage can make it."""
+    """The rows of a query; ValueError if they hold far more text than the file has bytes, which damage can cause."""
     left = 2**20 + 4 * path.stat().st_size
     for row in connection.execute(query, values):
         left -= sum(len(cell) for cell in row if isinstance(cell, str | bytes))
         if left < 0:
-            raise ValueError(f"{path} gives more text than it holds: it is damaged, or made to do harm")
+            raise ValueError(f"{path} returns more text than the file has bytes: it is damaged or malicious")
         yield row
 
 
@@ -73,7 +73,7 @@ def has(path: Path, tables: Tables) -> bool:
 
 
 def stored_columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """The columns of a real table; none where it is not one, or where any column of it is generated."""
+    """The columns of a real table; none for anything else, or if any of its columns is generated."""
     kind = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
     if kind is None or kind[0] != "table" or re.match(r"\s*create\s+virtual", str(kind[1])[:200], re.IGNORECASE):
         return set()
@@ -82,7 +82,7 @@ def stored_columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 
 class _Work:
-    """Says when a query has done more than reading the file can take."""
+    """Stops a query that does more work than reading the file needs."""
 
     def __init__(self, size: int) -> None:
         self._left = 1_000_000 + size * _WORK_PER_BYTE
@@ -93,8 +93,8 @@ class _Work:
 
 
 def _reads_only(action: int, first: str | None, second: str | None, _: str | None, inside: str | None) -> int:
-    """SQLite asks before it does a thing: reading tables is granted, and what the readers' own queries call."""
-    if inside is not None:  # asked from within a view or a trigger
+    """SQLite's authorizer: it allows reading tables, and the functions that the readers' own queries call."""
+    if inside is not None:  # the call comes from a view or a trigger
         return sqlite3.SQLITE_DENY
     if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ):
         return sqlite3.SQLITE_OK

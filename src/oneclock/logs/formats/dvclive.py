@@ -1,4 +1,4 @@
-"""A DVCLive folder: `plots/metrics/NAME.tsv`, a step and a value a row, with `params.yaml` beside."""
+"""A DVCLive folder: `plots/metrics/NAME.tsv`, a step and a value per row, with `params.yaml` beside it."""
 
 from __future__ import annotations
 

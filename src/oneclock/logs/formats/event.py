@@ -1,6 +1,6 @@
-"""TensorBoard's Event message, as much of it as curves and arguments need, straight from the wire format.
+"""TensorBoard's Event message: the parts that curves and arguments need, read from the wire format.
 
-Bytes of no message raise ValueError. Field numbers are those of TensorFlow's event.proto, summary.proto,
+Invalid bytes raise ValueError. Field numbers are those of TensorFlow's event.proto, summary.proto,
 tensor.proto and of the hparams plugin.
 """
 
@@ -53,7 +53,7 @@ def values(summary: bytes) -> Iterator[tuple[bytes, bytes]]:
             yield next((tag for field, wire, tag in protobuf.fields(value) if field == 1 and wire == BYTES), b""), value
 
 
-def scalar(value: bytes) -> float | None:
+def number_in(value: bytes) -> float | None:
     """The number in a summary's value: a simple_value, or a tensor of one number; None for anything else."""
     for number, kind, content in protobuf.fields(value):
         if number == 2 and kind == FIXED32:
@@ -64,7 +64,7 @@ def scalar(value: bytes) -> float | None:
 
 
 def arguments(tag: bytes, value: bytes) -> dict[str, Any]:
-    """The hyperparameters in a summary's value, as the hparams plugin or a text of JSON (transformers) writes them."""
+    """The hyperparameters in a summary's value, written by the hparams plugin or as JSON text (transformers)."""
     for number, kind, content in protobuf.fields(value):
         if number == 9 and kind == BYTES and tag.startswith(b"_hparams_/"):
             return _hparams(content)

@@ -1,4 +1,4 @@
-"""A folder with one log in it, of any format that is a file."""
+"""A folder that holds one log, in any format that is a single file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MOST_FILES = 1000
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".out", ".db", ".sqlite")
 
 
-class Folder:
-    """Reads the one file of a folder that any of `readers` knows."""
+class FolderReader:
+    """Reads the only file of a folder that one of `readers` recognises."""
 
     FORMAT = "folder with one log"
 

@@ -11,7 +11,7 @@ from typing import Any
 from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.arguments import BETA_PAIRS, is_argument
-from oneclock.logs.formats.json_lines import gather
+from oneclock.logs.formats.json_lines import runs_of_objects
 from oneclock.logs.number_text import number
 from oneclock.logs.source import Contents, RawRun, Wanted
 
@@ -20,7 +20,7 @@ _LARGEST = 2**26
 
 
 def sniff(path: Path) -> bool:
-    """Whether it is one document and not one of many lines, which `json_lines` reads."""
+    """Whether it is one JSON document, and not JSON lines, which `json_lines` reads."""
     start = guards.head(path).lstrip()
     if not start.startswith(("{", "[")):
         return False
@@ -32,7 +32,7 @@ def sniff(path: Path) -> bool:
     if isinstance(first, dict):
         return len(lines) == 1 and any(isinstance(value, list | dict) and len(value) > 1 for value in first.values())
     if os.path.getsize(path) > _LARGEST:
-        return len(lines) == 1 or lines[0].strip() in ("{", "[")  # reading it says that it is too large
+        return len(lines) == 1 or lines[0].strip() in ("{", "[")  # `load` reports that it is too large
     try:
         document = whole_document(path)
     except ValueError:
@@ -49,28 +49,28 @@ def load(path: Path, wanted: Wanted) -> Contents:
     if not objects:
         return _of_columns(columns, path, wanted)
     settings = {key: value for key, value in columns.items() if not isinstance(value, list) or _is_number_pair(value)}
-    return gather([settings, *objects], path, wanted, FORMAT)
+    return runs_of_objects([settings, *objects], path, wanted, FORMAT)
 
 
 def whole_document(path: Path) -> Any:
-    """The array or object of a file; ValueError where it is too large, no JSON, or something else."""
+    """The array or object of a file; ValueError if it is too large, no JSON, or something else."""
     text = guards.small_bytes(path, _LARGEST).decode("utf-8-sig", errors="replace")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError(f"{path} is not whole JSON; it may be cut off: take an earlier copy of it") from None
+        raise ValueError(f"{path} is not complete JSON; it may be cut off: use an earlier copy") from None
     if not isinstance(document, list | dict):
         raise ValueError(f"{path} is not a JSON array or object")
     return document
 
 
 def _is_number_pair(value: object) -> bool:
-    """Whether it is a list of two numbers, as betas are."""
+    """Whether it is a list of two numbers, such as betas."""
     return isinstance(value, list) and len(value) == 2 and None not in map(number, value)
 
 
 def _of_columns(document: Mapping[str, Any], path: Path, wanted: Wanted) -> Contents:
-    """The step is a column too, or the place in the others, counted from 1. pandas writes a column as an object."""
+    """The step is a column too, or the position in the others, counted from 1. pandas writes a column as an object."""
     columns = {
         key: list(value.values()) if isinstance(value, dict) else value
         for key, value in document.items()
@@ -93,5 +93,5 @@ def _of_columns(document: Mapping[str, Any], path: Path, wanted: Wanted) -> Cont
             series.add(at, value)
     run.note(columns)
     lost = len(values) - len(series) - series.ignored
-    warnings = [f"{lost:,} values have no step, or are no number, and were left out"] if lost else []
+    warnings = [f"{lost:,} values have no step, or are not a number, and were left out"] if lost else []
     return Contents(FORMAT, [run], step, names.step_candidates(columns), warnings)

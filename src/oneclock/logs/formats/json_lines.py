@@ -15,7 +15,7 @@ from oneclock.logs.number_text import StepText, number
 from oneclock.logs.source import Contents, RawRun, Runs, Wanted, flat, part_prefix
 
 FORMAT = "JSON lines"
-_LOOKED_AT = 1000  # first objects that settle which key is the step
+_LOOKED_AT = 1000  # the first objects decide which key is the step
 
 
 def sniff(path: Path) -> bool:
@@ -28,17 +28,17 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, wanted: Wanted) -> Contents:
     objects = _Objects(path)
-    source = gather(objects, path, wanted, FORMAT)
+    source = runs_of_objects(objects, path, wanted, FORMAT)
     source.warnings += objects.warnings()
     return source
 
 
-def gather(objects: Iterable[Mapping[str, Any]], path: Path, wanted: Wanted, format: str) -> Contents:
+def runs_of_objects(objects: Iterable[Mapping[str, Any]], path: Path, wanted: Wanted, format: str) -> Contents:
     """Objects that each log some metrics at some step, one run for each value of the keys that name a run.
 
     The first objects show which key is the step; without one the evaluations are counted. An object without its step
-    holds settings, or is left out. Where an object says which part of the data it is about (`"split": "val"`), that is
-    put before its metrics: `val/loss`.
+    holds settings, or is left out. If an object names a part of the data (`"split": "val"`), that becomes a prefix of
+    its metrics: `val/loss`.
     """
     rest = iter(objects)
     start = list(islice(rest, _LOOKED_AT))
@@ -65,7 +65,7 @@ def gather(objects: Iterable[Mapping[str, Any]], path: Path, wanted: Wanted, for
 
 
 class _StepOf:
-    """The step of one object after the other; without a step key, its number."""
+    """The step of each object in turn; without a step key, its number."""
 
     def __init__(self, path: Path, step: str | None) -> None:
         self._key, self._counted = step, 0
@@ -80,7 +80,7 @@ class _StepOf:
 
 
 def _add(run: RawRun, at: float, pairs: Mapping[str, Any], wanted: Wanted) -> int:
-    """Add an object's numbers; returns how many losses among them were words."""
+    """Add an object's numbers; returns how many losses were words."""
     prefix, words = part_prefix(pairs), 0
     for key, content in pairs.items():
         if is_argument(key):
@@ -100,7 +100,7 @@ class _Objects:
         self._path, self._bad, self._torn = path, 0, False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for line in guards.lines(self._path):
+        for line in guards.read_lines(self._path):
             if not line.strip():
                 continue
             try:
@@ -115,7 +115,7 @@ class _Objects:
         self._torn = self._torn and not guards.ends_whole(self._path)
 
     def warnings(self) -> list[str]:
-        """What was left out, once the file is read."""
+        """Warnings about what was left out, after the file is read."""
         warnings = []
         if self._torn:
             warnings.append("the last line is cut off and was left out: the log may be truncated")

@@ -21,11 +21,13 @@ def sniff(path: Path) -> bool:
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    """One version's folder or file, the folder of several versions, or the logger's `save_dir`: a run each."""
+    """One version's folder or file, the folder of several versions, or the logger's `save_dir`; each version is a
+    run.
+    """
     files = sorted(islice(_versions(path), MOST_RUNS + 1))
     above = sorted({file.parent.parent.name for file in files} - {path.name, path.parent.name})
     if len(above) > 1:
-        raise ValueError(f"{path} holds the logs of {names.listed(above)}; name the folder of one")
+        raise ValueError(f"{path} holds the logs of {names.name_list(above)}; name the folder of one")
     if len(files) > MOST_RUNS:
         raise ValueError(f"{path} holds more than {MOST_RUNS} versions; name the folder of one")
     return together([_read(file, wanted) for file in files], path)

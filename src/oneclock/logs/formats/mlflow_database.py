@@ -21,7 +21,7 @@ def sniff(path: Path) -> bool:
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    """In the order logged, which is the order of rows; sorting by time would let a file choose how much is sorted."""
+    """In logging order, which is the order of rows; sorting by time could cost unbounded memory."""
     with database.opened(path, _TABLES) as connection:
         distinct = f"SELECT DISTINCT substr(key, 1, {_LONGEST_KEY}) FROM metrics LIMIT 4096"
         keys = [str(row[0]) for row in database.rows(connection, path, distinct)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from oneclock import guards
 from oneclock.logs import names
 from oneclock.logs.number_text import number
-from oneclock.logs.series import Series
+from oneclock.logs.series import MetricSeries
 from oneclock.logs.source import MOST_RUNS, Contents, RawRun, Wanted
 
 FORMAT = "MLflow file store"
@@ -38,10 +38,10 @@ def load(path: Path, wanted: Wanted) -> Contents:
     return Contents(FORMAT, runs, warnings=[f"{bad:,} lines are not values and were left out"] if bad else [])
 
 
-def _add(file: Path, series: Series) -> int:
+def _add(file: Path, series: MetricSeries) -> int:
     """Add the lines of a metric's file; returns how many were not values."""
     bad = 0
-    for line in guards.lines(file):
+    for line in guards.read_lines(file):
         values = [number(part) for part in line.split()]
         if len(values) >= 3 and values[1] is not None and values[2] is not None:
             series.add(values[2], values[1])

@@ -51,7 +51,7 @@ def _runs(folder: Path) -> list[RunFolder]:
 
 
 def _is_packed(path: Path) -> bool:
-    """Whether it is the file of a packed study: others may call a file of theirs so."""
+    """Whether it is the file of a packed study; other files may have the same name."""
     if not path.is_file():
         return False
     try:

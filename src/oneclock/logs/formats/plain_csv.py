@@ -1,6 +1,6 @@
 """Any CSV file with a header: a step, a loss, and perhaps a column that names the run or the seed.
 
-A long table has several metrics below one another, named by a column: `metric` with `value`, or `split`.
+A long table has several metrics in one column, and names them in another: `metric` with `value`, or `split`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def read_table(table: CsvTable, wanted: Wanted, format: str) -> Contents:
 
 
 def _labelled(table: CsvTable) -> tuple[str, str] | None:
-    """The columns of names and values of a long table, where the first row has a word and a number there."""
+    """The columns of names and values of a long table: in the first row they hold a word and a number."""
     columns = names.long_columns(table.columns)
     if columns is None or len(table.first_row) != len(table.columns):
         return None
@@ -81,9 +81,9 @@ def _labelled(table: CsvTable) -> tuple[str, str] | None:
 
 
 def _read_long(table: CsvTable, labelled: tuple[str, str] | None, wanted: Wanted) -> Contents:
-    """Each row's metrics are called as its own cells say: what `metric` holds, or `val/loss` where `split` is `val`.
+    """Each row's own cells name its metrics: the value of `metric`, or `val/loss` if `split` is `val`.
 
-    So training and validation are never mixed, whatever the column of the values is called.
+    So training and validation are never mixed.
     """
     step = names.choose_step(table.columns, wanted.step, table.path)
     runs, step_of = Runs(table.path), table.steps(step)

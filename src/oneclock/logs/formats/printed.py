@@ -1,4 +1,4 @@
-"""What trainers print to the terminal, line by line: named patterns, and one for whatever says a step and a loss.
+"""What trainers print to the terminal, line by line: named patterns, and a general one for a step and a loss.
 
 A pattern is a list of expressions. Their groups `step`, `epoch` and `of` are the position of a line and the number of
 planned steps; every other group is a metric with that name. The group `pairs` holds names with their values.
@@ -15,7 +15,7 @@ from oneclock.logs.number_text import StepText, number
 from oneclock.metric import higher_is_better
 
 LONGEST = 2000
-"""Characters of a line that are looked at."""
+"""Characters of a line that are read."""
 
 _N = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)\b"
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
@@ -63,7 +63,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
 """The trainers whose lines are known, by name."""
 
 ANY = "a step and a loss"
-"""The name of the pattern of last resort."""
+"""The name of the general pattern."""
 
 _COMPILED = {name: tuple(re.compile(one) for one in lines) for name, lines in PATTERNS.items()}
 _PAIR = re.compile(rf"""['"]?([\w/.-]{{1,60}})['"]?:\s*['"]?({_N})['"]?""")
@@ -74,7 +74,7 @@ _LOOSE_PAIR = re.compile(
 
 
 class PrintedLine(NamedTuple):
-    """What a line says: a position in steps, epochs or tokens, the metrics there, and how many steps are planned."""
+    """The content of a line: a position in steps, epochs or tokens, the metrics there, and the planned steps."""
 
     unit: str
     position: float
@@ -98,7 +98,7 @@ class LineReader:
         self._step_text = StepText(where)
 
     def take(self, line: str) -> PrintedLine | None:
-        """What the line says, None where it is not about the curve. UnclearStep where a step may mean two numbers."""
+        """The content of the line, None if it is not about the curve. UnclearStep if a step may mean two numbers."""
         line = line[:LONGEST]
         if "\x1b" in line:
             line = _ESCAPE.sub("", line)
@@ -112,7 +112,7 @@ class LineReader:
         return self._loose(line) if self.pattern is None else None
 
     def _loose(self, line: str) -> PrintedLine | None:
-        """Names and numbers; a line with a loss and no position belongs to the position named last."""
+        """Names and numbers; a line with a loss and no position belongs to the last position."""
         line = _OF_EPOCHS.sub(r"\1 \2", _LEVEL.sub("", line))  # Epoch [1/20]; not with steps that begin anew each epoch
         texts = {name.replace(" ", "_"): value for name, value in _LOOSE_PAIR.findall(line)}
         pairs = {name: float(value.replace(",", "")) for name, value in texts.items()}
@@ -140,7 +140,7 @@ def _meaning(match: re.Match[str]) -> PrintedLine | None:
 
 
 def _sorted_out(values: dict[str, float]) -> PrintedLine | None:
-    """Numbers with names, sorted into position, metrics and plan; None where there is no position among them."""
+    """Named numbers, sorted into position, metrics and plan; None without a position."""
     for unit, is_position in (("step", names.is_step), ("epoch", names.is_epoch), ("tokens", names.amount)):
         position = next((values[name] for name in values if is_position(name)), None)
         if position is not None:
@@ -149,7 +149,7 @@ def _sorted_out(values: dict[str, float]) -> PrintedLine | None:
 
 
 def _metrics(values: dict[str, float]) -> dict[str, float]:
-    """The values whose names are known to be of a loss or of another metric."""
+    """The values whose names are those of a loss or another metric."""
     return {name: value for name, value in values.items() if _is_known(name) and name not in _POSITIONS}
 
 

@@ -1,6 +1,6 @@
-"""The wire format of protocol buffers, as much of it as the readers of event files and W&B's run files need.
+"""The wire format of protocol buffers: the parts that the readers of event files and W&B's run files need.
 
-Bytes of no message raise ValueError.
+Invalid bytes raise ValueError.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 def descend(data: bytes, numbers: tuple[int, ...]) -> Iterator[bytes]:
-    """The messages that lie within one another under these field numbers.
+    """The nested messages under these field numbers.
 
     >>> list(descend(bytes([10, 4, 18, 2, 8, 1]), (1, 2)))
     [b'\\x08\\x01']

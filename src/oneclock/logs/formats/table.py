@@ -1,4 +1,4 @@
-"""Comma-separated tables, read row by row: what the CSV formats share. Only the columns needed become numbers."""
+"""What the CSV formats share: tables, read row by row. Only the needed columns become numbers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from oneclock.logs.number_text import StepText, number
 _DELIMITERS = (",", ";", "\t")
 _DECIMAL = re.compile(r"[-+]?(?:\d*([.,])(?!\d{3}$)\d+|0([.,])\d+|\d{4,}([.,])\d+)(?:[eE][-+]?\d+)?")
 _LONGEST_QUOTE = 2**16  # characters of a quoted cell over several lines
-_MOST_STRAYS = 100  # quotes that never close, after which no quote is followed over its line any more
+_MOST_STRAYS = 100  # unclosed quotes; after this many, quotes no longer continue over lines
 
 
 @dataclass
 class CsvTable:
-    """A CSV file's header, and its rows as they come.
+    """A CSV file's header, and its rows one by one.
 
     `rows` yields the cells and counts what it leaves out: rows of another width in `skipped`, lines with a quote that
-    is never closed in `strays`, words where a number should be in `words`, and a row cut off at the end in `torn`.
-    `decimal` is the decimal mark, None where the first rows do not show it.
+    is never closed in `strays`, words if a number should be in `words`, and a row cut off at the end in `torn`.
+    `decimal` is the decimal mark, None if the first rows do not show it.
     """
 
     path: Path
@@ -43,10 +43,10 @@ class CsvTable:
 
     @classmethod
     def open(cls, path: Path, columns: Sequence[str] | None = None) -> CsvTable:
-        """Read the header, or use `columns` where the file has none. ValueError where it is not a table."""
+        """Read the header, or use `columns` where the file has none. ValueError if it is not a table."""
         start = guards.head(path).splitlines()
         if not start:
-            raise ValueError(f"{path} is empty, or holds no text")
+            raise ValueError(f"{path} is empty, or not text")
         delimiter = max(_DELIMITERS, key=start[0].count)
         header, first_row = (_cells(start[line : line + 1], delimiter) for line in (0, 1))
         if columns is None and (not any(header) or all(number(column) is not None for column in header)):
@@ -65,13 +65,13 @@ class CsvTable:
         return cls(path, delimiter, named, first_row, decimal, headed=columns is None)
 
     def rows(self, columns: Iterable[str]) -> Iterator[Sequence[str]]:
-        """Every row as wide as the header, its cells up to the last of `columns`; repeated headers are passed over.
+        """Every row as wide as the header, its cells up to the last of `columns`; repeated headers are skipped.
 
-        A row without quotes is split no further than needed: that is most of the time a large file takes.
+        A row without quotes is split only as far as needed: splitting takes most of the time of a large file.
         """
         width, upto = len(self.columns), max(map(self.columns.index, columns)) + 1
         header, whole = self.columns[:upto], True
-        rest = guards.lines(self.path)
+        rest = guards.read_lines(self.path)
         while (line := next(rest, None)) is not None:
             if '"' in line:
                 cells, rest = self._quoted(line, rest)
@@ -91,10 +91,10 @@ class CsvTable:
             self.skipped -= 1
 
     def _quoted(self, line: str, rest: Iterator[str]) -> tuple[list[str] | None, Iterator[str]]:
-        """The cells of a line with quotes and of those that a quoted cell runs on to, None where a quote is stray.
+        """The cells of a line with quotes and of those that a quoted cell runs on to, None if a quote is stray.
 
-        A quote is stray if it closes nowhere, or only after lines that are rows themselves: then those are read as
-        rows, and nothing but the line that opened it is lost. With the cells come the lines that are left.
+        A quote is stray if it never closes, or only after lines that are rows themselves. Then those are read as rows,
+        and only the line with the quote is lost. Returns the cells and the remaining lines.
         """
         taken: list[str] = []
 
@@ -124,7 +124,7 @@ class CsvTable:
         return bool(values) and None not in values
 
     def number(self, cell: str) -> float | None:
-        """A cell as a number, None where it is empty or not a number."""
+        """A cell as a number, None if it is empty or not a number."""
         if not cell:
             return None
         if self.decimal == "," and "," in cell:
@@ -132,7 +132,7 @@ class CsvTable:
         return number(cell)
 
     def number_in(self, column: str, cell: str) -> float | None:
-        """A cell of that column as a number; a word where one should be is counted."""
+        """A cell of that column as a number; a word in its place is counted."""
         value = self.number(cell)
         if value is None:
             self._count_word(column, cell)
@@ -159,7 +159,7 @@ class CsvTable:
             self.words[column, word[:40] if len(self.words) < _MOST_STRAYS else "..."] += 1
 
     def warnings(self) -> list[str]:
-        """What was left out, once the rows are read."""
+        """Warnings about what was left out, after the rows are read."""
         warnings = []
         if self.torn:
             warnings.append("the last line is cut off and was left out: the log may be truncated")
@@ -178,7 +178,7 @@ class CsvTable:
 
 
 def columns_of(path: Path) -> list[str]:
-    """The columns' names, nothing where the path is not a table."""
+    """The columns' names, nothing if the path is not a table."""
     try:
         return CsvTable.open(path).columns
     except ValueError:
@@ -195,7 +195,7 @@ def _cells(line: list[str], delimiter: str) -> list[str]:
 def _decimal_mark(cells: Iterable[str]) -> str | None:
     """The decimal mark of the cells: a point if any of them needs it, else a comma if any needs that, else None.
 
-    A mark before three digits may separate thousands, so it shows nothing.
+    A mark before three digits may separate thousands, so it decides nothing.
 
     >>> _decimal_mark(["12.000", "2,31"]), _decimal_mark(["12,000", "2.31"]), _decimal_mark(["12.000", "2"])
     (',', '.', None)

@@ -1,4 +1,4 @@
-"""TensorBoard event files, or a folder of them, read without tensorboard: every point, none sampled."""
+"""TensorBoard event files, or a folder of them, read without tensorboard: every point, without sampling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sniff(path: Path) -> bool:
 def load(path: Path, wanted: Wanted) -> Contents:
     """Event files of one folder are one run, merged in the order they were begun; subfolders are further runs.
 
-    Folders called after a part of the data (`validation`, `loss_val`) belong to the run above them.
+    Folders named after a part of the data (`validation`, `loss_val`) belong to the run above them.
     """
     files = sorted(islice(_event_files(path), _MOST_FILES + 1)) if path.is_dir() else [path]
     if len(files) > _MOST_FILES:
@@ -74,15 +74,15 @@ def _read_file(path: Path, run: RawRun, prefix: str, wanted: Wanted) -> list[str
 
 
 def _add_event(record: tfrecord.Record, run: RawRun, prefix: str, wanted: Wanted) -> bool:
-    """Add what one event holds; returns whether its record is whole. What is not kept needs no checksum."""
+    """Add the content of one event; returns whether its record is intact. Only kept values are checked."""
     try:
         parsed = event.parse(record.data)
-        if parsed.restarts and parsed.step > 0:  # with purge: what was logged from there on is forgotten
+        if parsed.restarts and parsed.step > 0:  # with purge: later values are dropped
             record.check()
             for series in run.series.values():
                 series.forget_from(parsed.step)
         for tag, value in event.values(parsed.summary):
-            name, scalar = prefix + tag.decode(errors="replace"), event.scalar(value)
+            name, scalar = prefix + tag.decode(errors="replace"), event.number_in(value)
             if scalar is not None and run.holds(name, wanted):
                 record.check()
                 run.series[name].add(parsed.step, scalar)

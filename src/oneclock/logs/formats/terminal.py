@@ -1,4 +1,4 @@
-"""What a trainer printed: the captured output of a run, with anything else between its lines."""
+"""The captured terminal output of a run, with any other text between its lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from oneclock.logs.number_text import UnclearStep
 from oneclock.logs.source import Contents, RawRun, Wanted
 
 FORMAT = "terminal output"
-_LOOKED_AT = 20_000  # first lines that settle whose output it is; some trainers print their own source before
-_ENOUGH = 2  # lines with a step and a loss that make any text a log; one will do in what is known to be printed
+_LOOKED_AT = 20_000  # the first lines decide which trainer printed it; some print their own source before
+_ENOUGH = 2  # this many lines with a step and a loss make any text a log; one is enough for known output
 
 
 def sniff(path: Path) -> bool:
@@ -22,7 +22,7 @@ def sniff(path: Path) -> bool:
     try:
         return _pattern(path, _ENOUGH) is not None
     except UnclearStep:
-        return True  # reading it says what is unclear
+        return True  # `load` reports what is unclear
     except ValueError:
         return False
 
@@ -30,10 +30,10 @@ def sniff(path: Path) -> bool:
 def load(path: Path, wanted: Wanted) -> Contents:
     pattern = _pattern(path, 1)
     if pattern is None:
-        raise ValueError(f"{path} has no lines with a step and a loss in them")
+        raise ValueError(f"{path} has no lines with a step and a loss")
     run, lines, units = RawRun(path.stem), LineReader(pattern, path), Counter[str]()
     unit = _unit(path, pattern)
-    for line in guards.lines(path):
+    for line in guards.read_lines(path):
         if (printed := lines.take(line)) is not None:
             units[printed.unit] += 1
             if printed.unit == unit:
@@ -52,9 +52,9 @@ def _add(run: RawRun, printed: PrintedLine, wanted: Wanted) -> None:
 
 
 def _pattern(path: Path, enough: int) -> str | None:
-    """Which trainer printed it, or `ANY` for lines with a step and a loss; None where there are too few of them."""
+    """Which trainer printed it, or `ANY` for lines with a step and a loss; None if there are too few of them."""
     lines, loose = LineReader(where=path), 0
-    for line in islice(guards.lines(path), _LOOKED_AT):
+    for line in islice(guards.read_lines(path), _LOOKED_AT):
         loose += lines.take(line) is not None
         if lines.pattern is not None:
             return lines.pattern
@@ -64,5 +64,5 @@ def _pattern(path: Path, enough: int) -> str | None:
 def _unit(path: Path, pattern: str) -> str:
     """Steps where any line has them, else epochs, else tokens."""
     lines = LineReader(pattern, path)
-    units = {one.unit for line in islice(guards.lines(path), _LOOKED_AT) if (one := lines.take(line)) is not None}
+    units = {one.unit for line in islice(guards.read_lines(path), _LOOKED_AT) if (one := lines.take(line)) is not None}
     return next((unit for unit in ("step", "epoch") if unit in units), "tokens")

@@ -1,7 +1,9 @@
-"""The framing of TensorBoard's event files: length, its checksum, data, its checksum. Bounded memory, any bytes.
+"""The framing of TensorBoard's event files: length, its checksum, data, its checksum.
 
-A length is believed only if its checksum holds and the file is that long. A record too large for scalars (images,
-histograms of many tensors) is passed over without being read.
+Any bytes are read in bounded memory.
+
+A length counts only if its checksum is right and the file is that long. A record too large for scalars (images,
+histograms of many tensors) is skipped.
 """
 
 from __future__ import annotations
@@ -21,21 +23,21 @@ _BLOCK = 2**22
 
 
 class Record:
-    """One record's bytes and the checksum that was written behind them."""
+    """One record's bytes and the checksum after them."""
 
     def __init__(self, data: bytes, checksum: int) -> None:
         self.data, self._checksum = data, checksum
         self._is_checked = False
 
     def check(self) -> None:
-        """ValueError where the bytes do not have the checksum they were written with."""
+        """ValueError if the bytes do not have the checksum they were written with."""
         if not self._is_checked and _masked_crc(self.data) != self._checksum:
             raise ValueError("a record is damaged")
         self._is_checked = True
 
 
 class Records:
-    """The records of one file, in order. After the last, `damage` says what ended the reading early, if anything."""
+    """The records of one file, in order. After the last, `damage` says why reading ended early, if it did."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -100,7 +102,7 @@ def _checksum_of_length(length: int) -> int:
 
 
 def _masked_crc(data: bytes) -> int:
-    """CRC-32C in the form in which it is written."""
+    """CRC-32C in the form that the files use."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)

@@ -8,7 +8,7 @@ from typing import Any
 
 from oneclock import guards
 from oneclock.logs.formats.json_document import whole_document
-from oneclock.logs.formats.json_lines import gather
+from oneclock.logs.formats.json_lines import runs_of_objects
 from oneclock.logs.source import Contents, Wanted
 
 FORMAT = "transformers trainer_state.json"
@@ -28,7 +28,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
         raise ValueError(f"{path} holds no {_NAME}, nor a checkpoint with one")
     states = [(_state(file), file) for file in files]
     state, file = max(states, key=lambda pair: _whole(pair[0].get("global_step")))
-    source = gather([entry for entry in state["log_history"] if isinstance(entry, dict)], path, wanted, FORMAT)
+    source = runs_of_objects([entry for entry in state["log_history"] if isinstance(entry, dict)], path, wanted, FORMAT)
     done, planned = _whole(state.get("global_step")), _whole(state.get("max_steps"))
     for run in source.runs:
         run.name = path.name

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from oneclock.logs import names
 from oneclock.logs.formats.table import CsvTable, columns_of
-from oneclock.logs.series import Series
+from oneclock.logs.series import MetricSeries
 from oneclock.logs.source import Contents, RawRun, Wanted
 
 FORMAT = "W&B CSV export"
-_HISTORY = 500  # points to which W&B samples a run's history
+_HISTORY = 500  # W&B samples a run's history down to this many points
 _COLUMN = re.compile(r"(?P<run>.+) - (?P<metric>[^-].*?)(?P<bound>__MIN|__MAX)?", re.DOTALL)
 
 
@@ -45,16 +45,16 @@ def load(path: Path, wanted: Wanted) -> Contents:
     return Contents(FORMAT, list(runs.values()), step, names.step_candidates(others), warnings)
 
 
-def _about_sampling(runs: dict[str, Series]) -> list[str]:
+def _about_sampling(runs: dict[str, MetricSeries]) -> list[str]:
     sampled = [name for name, series in runs.items() if len(series) == _HISTORY and not _evenly_spaced(series)]
     if not sampled:
         return []
     return [
-        f"{names.listed(sampled)}: exactly {_HISTORY} points, unevenly spaced: W&B has sampled the history; "
+        f"{names.name_list(sampled)}: exactly {_HISTORY} points, unevenly spaced: W&B has sampled the history; "
         "export it whole (run.scan_history)"
     ]
 
 
-def _evenly_spaced(series: Series) -> bool:
+def _evenly_spaced(series: MetricSeries) -> bool:
     steps, _ = series.points()
     return len({after - before for before, after in pairwise(steps)}) < 2

@@ -1,7 +1,7 @@
 """The framing of W&B's run files: blocks of 32 kB with records in them, a long record in several pieces.
 
-It is the log of LevelDB with another checksum (the CRC-32 of zlib over a piece's type and data) and a header of seven
-bytes. Bounded memory, any bytes: a damaged piece costs the rest of its block, and is counted.
+It is the log format of LevelDB with another checksum (zlib's CRC-32 over a piece's type and data) and a header of seven
+bytes. Any bytes are read in bounded memory. After a damaged piece the rest of its block is skipped and counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from oneclock import guards
 
 LARGEST = 2**22
-"""Bytes of the largest record that is kept; longer ones (tables, media) hold no curves."""
+"""Bytes of the largest record that is kept; longer ones (tables, media) have no curves."""
 
 _MAGIC = b":W&B\xe1\xbe"
 _PIECE = struct.Struct("<IHB")

@@ -1,4 +1,4 @@
-"""W&B's own run file, `run-ID.wandb`, of runs online and offline, read without wandb: every point, none sampled.
+"""W&B's own run file, `run-ID.wandb`, of runs online and offline, read without wandb: every point, without sampling.
 
 Field numbers are those of W&B's wandb_internal.proto.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from oneclock.logs.arguments import ARGUMENTS
 from oneclock.logs.formats import protobuf
-from oneclock.logs.formats.json_lines import gather
+from oneclock.logs.formats.json_lines import runs_of_objects
 from oneclock.logs.formats.protobuf import BYTES, FIXED64, VARINT
 from oneclock.logs.formats.wandb_records import Records, is_run_file
 from oneclock.logs.source import MOST_RUNS, Contents, Wanted, together
@@ -31,7 +31,7 @@ def sniff(path: Path) -> bool:
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    """One run's file or folder, or W&B's own folder with all of them: a run each."""
+    """One run's file or folder, or W&B's own folder with several runs."""
     files = sorted({file.resolve() for file in islice(_files(path), 2 * MOST_RUNS)})
     if len(files) > MOST_RUNS:
         raise ValueError(f"{path} holds more than {MOST_RUNS} runs; name the folder of one")
@@ -46,7 +46,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _read(file: Path, wanted: Wanted) -> Contents:
     run = _Run(file)
-    source = gather(run, file, wanted, FORMAT)
+    source = runs_of_objects(run, file, wanted, FORMAT)
     for one in source.runs:
         one.name = run.name
         one.arguments |= run.arguments
@@ -57,7 +57,7 @@ def _read(file: Path, wanted: Wanted) -> Contents:
 
 
 class _Run:
-    """The history of a run file, an object for each call that logged; its name and arguments come along."""
+    """The history of a run file, one object per logging call, with the run's name and arguments."""
 
     def __init__(self, file: Path) -> None:
         self._records, self._bad = Records(file), 0
@@ -81,7 +81,7 @@ class _Run:
             self._bad += 1
 
     def warnings(self) -> list[str]:
-        """What was left out, once the history is read."""
+        """Warnings about what was left out, after the history is read."""
         warnings = ["its last record is cut off: the run may still go on"] if self._records.torn else []
         if lost := self._bad + self._records.damaged:
             warnings.append(f"{lost:,} damaged parts, and the records in them were left out")
@@ -100,7 +100,7 @@ class _Run:
 
 
 def _entry(history: bytes) -> dict[str, Any]:
-    """The numbers of one call, and its `_step`, W&B's count of calls where the run gives none of its own."""
+    """The numbers of one call, and its `_step`, which is W&B's count of calls unless the run gives one."""
     steps = [number for step in protobuf.descend(history, (2,)) for field, _, number in protobuf.fields(step)]
     return {**({"_step": steps[-1]} if steps else {}), **dict(_values(protobuf.descend(history, (1,))))}
 
@@ -131,4 +131,4 @@ _READ: dict[tuple[int, int], Callable[[Any], Any]] = {
     (_NUMBER, FIXED64): lambda content: struct.unpack("<d", content)[0],
     (_INTEGER, VARINT): lambda content: (content >> 1) ^ -(content & 1),
 }
-"""How each kind of value is read: field and wire type -> from its content."""
+"""How each kind of value is read: field and wire type -> function of its content."""

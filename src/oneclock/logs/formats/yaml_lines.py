@@ -1,4 +1,4 @@
-"""The plain lines of a YAML file, as hyperparameters are written: no tags, no nesting, and nothing is built from it."""
+"""The plain lines of a YAML file, as hyperparameters are written: no tags, no nesting, and no objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oneclock.logs.number_text import number
 
 
 def plain_pairs(path: Path) -> Iterator[tuple[str, object]]:
-    """The `name: value` lines, and lists of numbers below a name; nothing where there is no such file."""
+    """The `name: value` lines, and lists of numbers below a name; nothing if there is no such file."""
     key, items = "", []
     for line in guards.head(path).splitlines() if path.is_file() else []:
         if (item := re.fullmatch(r"\s*- (\S+)", line)) and number(item[1]) is not None:

@@ -1,4 +1,4 @@
-"""Where and how runs execute: what a person asks for, and the engines that do it.
+"""Where and how runs execute: the user's choice, and the engines.
 
 In this very process, for a debugger; on this machine, with a thread for each run at a time that supervises a process;
 or on the workers of a Dask cluster. On this machine nothing listens on any socket.
@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from oneclock.sweep.exec.job import Ended, Job, described, error_message, execute, print_error, refusal
+from oneclock.sweep.exec.job import Ended, Job, error_in_words, error_message, execute, print_error, refusal
 from oneclock.sweep.exec.server import GRACE
 from oneclock.sweep.exec.supervise import Server, give_up, supervise
 
@@ -54,18 +54,18 @@ class Execution:
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
         if self.scheduler and self.jobs:
-            raise ValueError("the workers of a scheduler are its own: give jobs or a scheduler, not both")
+            raise ValueError("a scheduler has its own workers: give jobs or a scheduler, not both")
         if isinstance(self.scheduler, str):
             check_address(self.scheduler, self.insecure)
 
     def workers(self, processes: int = 1) -> int | None:
-        """How many runs of so many processes it takes at a time; None where a cluster knows."""
+        """How many runs of this many processes it executes at a time; None if the cluster decides."""
         if self.scheduler is not None:
             return None
         return 1 if self.in_process else len(self._environments(processes))
 
     def note(self, processes: int = 1) -> str | None:
-        """What a person should know who asked for more jobs than the GPUs allow."""
+        """A note if more jobs were requested than the GPUs allow."""
         workers, gpus = self.workers(processes), len(_gpus())
         if self.in_process or self.jobs is None or workers is None or workers >= self.jobs:
             return None
@@ -90,7 +90,7 @@ class Execution:
 
 
 class Engine(Protocol):
-    """Takes jobs, and tells which have ended."""
+    """Executes jobs, and reports which have ended."""
 
     @property
     def workers(self) -> int:
@@ -98,22 +98,22 @@ class Engine(Protocol):
 
     @property
     def dashboard(self) -> str | None:
-        """Where the engine shows itself in a browser, if it does."""
+        """The address of the engine's dashboard, if it has one."""
 
     def submit(self, job: Job) -> None:
-        """Have the job executed, now or later."""
+        """Execute the job, now or later."""
 
     def ended(self, timeout: float) -> list[Ended]:
         """The jobs that ended since the last call; waits up to `timeout` seconds for one, or until `wake`."""
 
     def wake(self) -> None:
-        """Have `ended` return now; a signal handler may call it."""
+        """Make `ended` return now; a signal handler may call it."""
 
     def close(self) -> None:
-        """Stop what runs, politely first, and leave nothing behind."""
+        """Stop all jobs, politely first, and leave no process behind."""
 
     def hurry(self) -> None:
-        """Have `close` wait for nobody; a signal handler may call it."""
+        """Make `close` stop waiting; a signal handler may call it."""
 
 
 class InProcess:
@@ -143,7 +143,7 @@ class InProcess:
         return [Ended(job.path, trouble=trouble) if trouble else give_up(job, value)]
 
     def wake(self) -> None:
-        """Interrupt the run: it has nobody else to tell it."""
+        """Interrupt the run."""
         raise KeyboardInterrupt
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Local:
         if not hasattr(os, "fork"):
             raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
         self._server = server
-        server.open()  # it imports while the sweep is planned
+        server.open()  # it imports modules while the sweep is planned
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._ended: SimpleQueue[Ended | Exception | None] = SimpleQueue()
         self._threads = [threading.Thread(target=self._work, args=(one,), daemon=True) for one in environments]
@@ -210,7 +210,7 @@ class Local:
 
 
 def _arrived(queue: SimpleQueue[Any], timeout: float) -> Iterator[Any]:
-    """What is in a queue, up to a None; waits `timeout` seconds for the first."""
+    """The items of a queue, up to a None; waits `timeout` seconds for the first one."""
     with suppress(Empty):
         item = queue.get(timeout=timeout)
         while item is not None:
@@ -221,7 +221,7 @@ def _arrived(queue: SimpleQueue[Any], timeout: float) -> Iterator[Any]:
 def environments(
     cores: int, gpus: Sequence[str], jobs: int | None = None, gpus_per_run: float = 1.0, threads: int = 1
 ) -> list[dict[str, str]]:
-    """One environment for each run at a time: its share of the GPUs where there are some, and its number of threads.
+    """One environment for each run at a time: its share of the GPUs, if there are any, and its number of threads.
 
     >>> [one["CUDA_VISIBLE_DEVICES"] for one in environments(8, ["0", "1"], gpus_per_run=0.5)]
     ['0', '0', '1', '1']
@@ -240,16 +240,16 @@ def _threads(number: int) -> dict[str, str]:
 
 
 def _cores() -> int:
-    """The cores this process may use: a container or a batch system may have given it fewer than there are."""
+    """The cores this process may use: a container or a batch system may allow fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
-    """The GPUs of each run at a time: one, several, or one that others have too."""
+    """The GPUs of each run at a time: one, several, or a shared one."""
     if per_run <= 0 or (per_run > 1 and per_run != int(per_run)):
         raise ValueError(f"GPUs per run must be a whole number or a fraction above 0, got {per_run:g}")
     if per_run > len(gpus):
-        raise ValueError(f"{per_run:g} GPUs per run are asked for, and there are {len(gpus)}")
+        raise ValueError(f"{per_run:g} GPUs per run were requested, and there are {len(gpus)}")
     if per_run <= 1:
         return [[gpu] for gpu in gpus for _ in range(math.floor(1 / per_run + 1e-9))]
     size = int(per_run)
@@ -259,7 +259,7 @@ def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
 def _gpus() -> list[str]:
     """The GPUs this process may use, by the names CUDA_VISIBLE_DEVICES takes."""
     if not any(path.exists() for path in map(Path, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))):
-        return []  # torch would say so too, a second later
+        return []  # torch would report it too, a second later
     import torch
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -276,7 +276,7 @@ class Dask:
             import distributed
         except ImportError:
             raise ImportError("a cluster needs Dask: pip install 'oneclock[cluster]'") from None
-        # Nothing of a run goes through these processes: what they would say of a killed worker, the record says better.
+        # Runs do not use these processes: about a killed worker the record says more than they could.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         try:
             self._client = distributed.Client(scheduler, timeout=30, set_as_default=False)
@@ -308,32 +308,34 @@ class Dask:
             return future.result()
         except self._given_up:
             return give_up(job, "the workers that ran it died again and again")
-        except Exception as error:  # the worker could not even start it: a package that is missing there, say
-            return give_up(job, f"its worker could not run it: {described(error)}")
+        except Exception as error:  # the worker could not even start it, for example because a package is missing there
+            return give_up(job, f"its worker could not run it: {error_in_words(error)}")
 
     def wake(self) -> None:
         self._ended.put(None)
 
     def close(self) -> None:
-        """Let go of the cluster; its workers see that the sweep's claim is gone, and stop their runs."""
+        """Disconnect from the cluster; its workers see that the sweep's claim is gone, and stop their runs."""
         self._client.close()
 
     def hurry(self) -> None:
-        """The workers are not ours to hurry."""
+        """Nothing: the workers belong to the cluster."""
 
 
 def check_address(address: str, insecure: bool = False) -> None:
-    """ValueError for a scheduler that would take code from anyone on the network, unless that is asked for.
+    """ValueError for a scheduler that would execute code from anyone on the network, unless `insecure`.
 
     >>> check_address("tls://10.0.0.5:8786")
     >>> check_address("tcp://10.0.0.5:8786", insecure=True)
     >>> check_address("tcp://10.0.0.5:8786")
     Traceback (most recent call last):
-    ValueError: tcp://10.0.0.5:8786 runs what anyone who reaches it sends: use Dask's TLS (tls://..), or insecure
+    ValueError: tcp://10.0.0.5:8786 executes code from anyone who can reach it: use Dask's TLS (tls://..), or insecure
     """
     parts = urlsplit(address if "//" in address else f"tcp://{address}")
     if parts.scheme not in ("tls", "inproc") and not _loopback(parts.hostname or "") and not insecure:
-        raise ValueError(f"{address} runs what anyone who reaches it sends: use Dask's TLS (tls://..), or insecure")
+        raise ValueError(
+            f"{address} executes code from anyone who can reach it: use Dask's TLS (tls://..), or insecure"
+        )
 
 
 def _loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""One run as it travels to whatever executes it, and its execution in a process of its own."""
+"""A run as a job that is sent to an engine, and its execution in its own process."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ reason), ("busy", who) where another process works on the run, ("lost", reason) 
 ("disk", reason) where the disk takes nothing more."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""What no other run would escape either."""
+"""Disk errors that every other run would get too."""
 
 PROBE = 64 * 1024
-"""Bytes that a disk must take to count as one that takes records."""
+"""Bytes that a disk must accept to count as usable for records."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `claim` is the sweep's own: the run stops when it is gone. `environment` is where it was placed.
+    """One run. `claim` is the sweep's own: the run stops when it is gone. `environment` holds its GPUs and threads.
 
-    Where another process is at the run, a job that `waits` waits for that one to end; a worker's does not.
+    If another process has the run, a job that `waits` waits for that process to end; a worker's job does not.
     """
 
     path: str
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended. `result` is None where its sweep stopped, or where the disk took none: `trouble` says why."""
+    """How a job ended. `result` is None if its sweep stopped, or if the disk refused the record: `trouble` says why."""
 
     path: str
     result: RunRecord | None = None
@@ -68,9 +68,9 @@ class Ended:
 
 
 def execute(job: Job) -> RunEvent:
-    """Execute a job in this process, holding the run's claim; what the run raises is raised.
+    """Execute a job in this process, holding the run's claim; errors of the run are raised.
 
-    Once another process has taken the run over, an error here says nothing about the run.
+    After another process has taken the run over, an error here says nothing about the run.
     """
     path = Path(job.path)
     try:
@@ -87,13 +87,13 @@ def execute(job: Job) -> RunEvent:
         except Exception as error:
             if not claim.lost:
                 raise
-            return "lost", described(error)
+            return "lost", error_in_words(error)
 
 
 def start_output(path: Path) -> None:
     """Give this attempt an output file of its own; earlier ones stay beside it as output-1.log, output-2.log.
 
-    A process that a run has to itself prints there from now on.
+    From now on, the run's own process prints there.
     """
     output = path / "output.log"
     path.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def last_lines(path: Path, count: int = 8) -> list[str]:
 
 
 def claimed(path: Path) -> Claim:
-    """The run's claim, or `Held`. What a process that died with it has left running is killed first."""
+    """The run's claim, or `Held`. Processes that a dead holder has left running are killed first."""
     claim = Claim.take(path)
     if claim.inherited:
         kill_left(path)
@@ -132,19 +132,19 @@ def claimed(path: Path) -> Claim:
 
 
 def kill_left(path: Path) -> None:
-    """Kill what dead runs in a folder or below it have started and left running, whoever its parent is now."""
+    """Kill processes that dead runs in or below a folder have left running, whatever their parent is now."""
     for pid, folder in processes.marked().items():
         if Path(folder).is_relative_to(path) and holder(Path(folder)) in (None, me()):
             processes.send(pid, signal.SIGKILL)
 
 
 def ended(path: Path) -> RunRecord | None:
-    """How the run in a folder ended, or None where it has not."""
+    """How the run in a folder ended, or None if it has not."""
     return RunFolder.read(path).result if (path / "result.json").exists() else None
 
 
 def refusal(path: Path) -> str | None:
-    """Why the disk does not take a run's records, or None where it does; tried with a small file.
+    """Why the disk refuses a run's records, or None if it accepts them; tested with a small file.
 
     >>> refusal(Path(tempfile.mkdtemp()) / "run") is None
     True
@@ -156,7 +156,7 @@ def refusal(path: Path) -> str | None:
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
-        return described(error)
+        return error_in_words(error)
     return None
 
 
@@ -167,15 +167,15 @@ def error_message(error: BaseException) -> RunEvent:
     (('raised', "KeyError: 'layer'"), 'disk')
     """
     if isinstance(error, OSError) and error.errno in FULL:
-        return "disk", described(error)
+        return "disk", error_in_words(error)
     if isinstance(error, processes.Died | processes.Failed):
         return "died" if isinstance(error, processes.Died) else "raised", str(error)
-    return "died" if isinstance(error, KeyboardInterrupt) else "raised", described(error)
+    return "died" if isinstance(error, KeyboardInterrupt) else "raised", error_in_words(error)
 
 
 def print_error(error: BaseException) -> None:
     """Print an error with its traceback, from the first line of the user's own code on."""
-    if isinstance(error, processes.Died | processes.Failed):  # the process has printed its own
+    if isinstance(error, processes.Died | processes.Failed):  # the process has printed its own traceback
         return
     first, package = error.__traceback__, str(Path(__file__).parents[2])
     while first is not None and first.tb_frame.f_code.co_filename.startswith(package):
@@ -183,7 +183,7 @@ def print_error(error: BaseException) -> None:
     traceback.print_exception(type(error), error, first or error.__traceback__)
 
 
-def described(error: BaseException) -> str:
+def error_in_words(error: BaseException) -> str:
     """An error in one line."""
     text = " ".join(str(error).split())
     name = type(error).__name__

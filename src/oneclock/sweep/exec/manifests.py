@@ -1,8 +1,8 @@
 """Workers on Kubernetes and SkyPilot: a manifest that starts `oneclock work` on a shared volume.
 
-Workers need nothing but the study's folder. So a manifest is all that an engine asks for: an image with oneclock in it,
-a volume with the folder on it, and how many workers to start. It is written below the study's folder, and handed to
-`kubectl` or `sky` where that is installed.
+Workers need only the study's folder. So an engine needs only a manifest: an image with oneclock, a volume with the
+folder, and the number of workers. It is written below the study's folder, and handed to `kubectl` or `sky` where that
+is installed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ GRACE = 30
 """Seconds between the request to stop and the kill: runs save what they can in this time."""
 
 RESTARTS = 20
-"""How often Kubernetes starts a worker again that died. Evictions do not count."""
+"""How often Kubernetes restarts a worker that died. Evictions do not count."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """What a cluster is asked for.
+    """The workers that a cluster starts.
 
     Args:
         engine: `kubernetes` or `skypilot`.
@@ -88,7 +88,7 @@ def submit(study: Path, workers: Workers) -> tuple[Path, str | None]:
     """Write the manifest below the study's folder, and hand it to the engine's client where there is one.
 
     Returns:
-        The manifest's path, and what the client printed; None where the client is not installed.
+        The manifest's path, and what the client printed; None if the client is not installed.
     """
     text = manifest(study, workers)
     path = study / workers.engine / "workers.yaml"

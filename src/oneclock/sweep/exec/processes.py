@@ -1,12 +1,12 @@
-"""Processes and what they start: which descend from which, how all of them end, and runs of several processes.
+"""Process trees: which process descends from which, how to end them all, and runs of several processes.
 
-A process group ends with a shell, but not with a session of its own (`setsid`, torchrun) nor with a daemon that forked
-twice. On Linux a process can be made the parent of whatever its descendants leave behind: then every one of them stays
-in its family until it is dead. Elsewhere there are only process groups.
+A process group does not include processes with a session of their own (`setsid`, torchrun) or daemons that forked
+twice. On Linux a process can become the parent of all orphans among its descendants: then each of them stays in its
+family until it is dead. Other systems have only process groups.
 
-A run of several processes is started by torchrun, and ends and resumes as one. torchrun ends the others when one of
-them dies, and so the run; its next attempt goes on from the last checkpoint. The number of processes multiplies the
-batch, as with `accelerate launch`, and is part of the study. Each of them starts in `main`.
+torchrun starts a run of several processes, which ends and resumes as one. If one process dies, torchrun ends the others
+and so the run; its next attempt continues from the last checkpoint. The number of processes multiplies the batch, as
+with `accelerate launch`, and is part of the study. Each of them starts in `main`.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 
 LINUX = sys.platform == "linux"
 MARK = "ONECLOCK_RUN"
-"""The environment variable that names a run's folder to whatever the run starts."""
+"""The environment variable that gives a run's folder to the processes that the run starts."""
 
 _PDEATHSIG, _SUBREAPER = 1, 36
 
 
 class Died(Exception):
-    """A process of a run was killed. Unlike an exception of the run's own, it may end better the next time."""
+    """A process of a run was killed. Unlike after an exception of the run itself, a new attempt may succeed."""
 
 
 class Failed(Exception):
-    """A process of a run ended badly by itself. It has printed why, and the message repeats the last line of that."""
+    """A process of a run failed by itself. It has printed why, and the message repeats the last line."""
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every process that a descendant leaves behind, as pid 1 is for others."""
+    """Become the parent of orphaned descendants, as pid 1 normally does."""
     if LINUX:
         ctypes.CDLL(None).prctl(_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when `parent`, which forked it, dies."""
+    """Let the kernel kill this process when `parent`, which forked it, dies."""
     if LINUX:
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -64,7 +64,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def family(*pids: int) -> dict[int, int]:
-    """Every living descendant of some processes, and its parent; none where the system does not tell.
+    """Every living descendant of some processes, and its parent; empty if the system does not show them.
 
     >>> import subprocess
     >>> child = subprocess.Popen(["sleep", "60"])
@@ -86,7 +86,7 @@ def family(*pids: int) -> dict[int, int]:
 
 
 def send(pid: int, number: signal.Signals) -> None:
-    """Signal a process that may be gone; where families are not known, the group it leads."""
+    """Signal a process that may be gone; on systems without families, the group that it leads."""
     with suppress(ProcessLookupError, PermissionError):
         if LINUX:
             os.kill(pid, number)
@@ -95,7 +95,7 @@ def send(pid: int, number: signal.Signals) -> None:
 
 
 def marked() -> dict[int, str]:
-    """The processes that runs have started, and the folder of each one's run; not those that only forked."""
+    """The processes that runs have started, with the folder of the run; not those that only forked."""
     marks, mark = {}, f"{MARK}=".encode()
     for pid in _parents():
         with suppress(OSError):
@@ -107,9 +107,9 @@ def marked() -> dict[int, str]:
 
 @contextmanager
 def outlasting() -> Iterator[list[int]]:
-    """In a run's process: outlast a polite end, which its family gets too and may need time for; what came is listed.
+    """In a run's process: ignore and list SIGTERM, because its family gets it too and may need time to end.
 
-    It is over when the family has ended. In a sweep `--in-process` signals are the driver's.
+    At its end it waits until the family has ended. In a sweep `--in-process` the driver handles signals.
     """
     asked: list[int] = []
     if MARK not in os.environ:
@@ -125,7 +125,7 @@ def outlasting() -> Iterator[list[int]]:
 
 
 def kill_session(leader: int) -> None:
-    """Kill all that is still in the session of a dead process whose number is not yet given anew."""
+    """Kill all processes in the session of a dead process, before its number is used again."""
     for pid in _parents():
         with suppress(OSError):
             if os.getsid(pid) == leader:
@@ -133,7 +133,7 @@ def kill_session(leader: int) -> None:
 
 
 def _parents() -> dict[int, int]:
-    """Process -> its parent, of all that live."""
+    """Process -> its parent, for all living processes."""
     parents = {}
     for entry in os.listdir("/proc") if LINUX else []:
         if entry.isdigit():
@@ -146,12 +146,12 @@ def _parents() -> dict[int, int]:
 
 @contextmanager
 def unwinding() -> Iterator[None]:
-    """Have SIGTERM unwind the run, so that it lets go of its claim; what the run forked dies of it as ever."""
+    """Make SIGTERM raise an exception in the run, so that it releases its claim; forked children die of it as usual."""
     run = os.getpid()
 
     def asked(*_: object) -> None:
         ours = os.getpid() == run
-        signal.signal(signal.SIGTERM, signal.SIG_IGN if ours else signal.SIG_DFL)  # it is said more than once
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if ours else signal.SIG_DFL)  # it may come more than once
         if ours:
             raise KeyboardInterrupt("asked to end")
         os.kill(os.getpid(), signal.SIGTERM)
@@ -167,7 +167,7 @@ _PYTHON = re.compile(r"\s*(\S*python[\d.]*)\s+")
 
 
 def torchrun(python: str, processes: int) -> str:
-    """How several processes are started: the words before a script or `-m module`."""
+    """The command that starts several processes, without the script or `-m module`."""
     return f"{python} -m torch.distributed.run --standalone --nproc-per-node {processes}"
 
 
@@ -184,7 +184,7 @@ def under_torchrun(command: str, processes: int) -> str:
 
 
 def several(processes: int) -> dict[str, Any]:
-    """What a description says of a run's processes: nothing where there is one.
+    """The processes in a target's description: left out if there is one.
 
     >>> several(1), several(4)
     ({}, {'processes': 4})
@@ -193,14 +193,14 @@ def several(processes: int) -> dict[str, Any]:
 
 
 def is_first() -> bool:
-    """Whether this is the process of a run that keeps its record: the only one, or the first of several."""
+    """Whether this process of a run writes its record: the only one, or the first of several."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def run_processes(target: Target, path: Path, key: RunKey) -> RunRecord:
     """Train a run with as many processes as the target says.
 
-    `Died` where one of them was killed, `Failed` where one raised an exception.
+    `Died` if one of them was killed, `Failed` if one raised an exception.
     """
     raised = path / ".raised"
     raised.unlink(missing_ok=True)
@@ -220,9 +220,9 @@ def run_processes(target: Target, path: Path, key: RunKey) -> RunRecord:
 
 @contextmanager
 def forked_children_end_here() -> Iterator[None]:
-    """End a child that the code inside forked, where it would return or raise: it has its parent's whole stack.
+    """End a child that the code inside forked, where it would return or raise: it has a copy of its parent's stack.
 
-    Without this a child that forgets `os._exit` goes on as the run itself, and writes its record a second time.
+    Otherwise a child without `os._exit` would continue as the run itself, and write its record a second time.
     """
     parent = os.getpid()
     try:
@@ -244,9 +244,9 @@ def _leave(code: int) -> NoReturn:
 
 
 def main() -> None:
-    """One process of a run that has several: what torchrun starts, with the run as its one argument.
+    """One of several processes of a run, started by torchrun with the run as its only argument.
 
-    Asked to end, they save what they can and end badly, since the run is not finished.
+    On SIGTERM they save what they can and end with an error code, since the run is not finished.
     """
     target, path, key, search = pickle.loads(base64.b64decode(sys.argv[1]))
     sys.path[:] = dict.fromkeys([*search, *sys.path])

@@ -1,6 +1,6 @@
-"""Has the runs of a plan executed: asks the plan which are next, hands them out, and remembers what has ended.
+"""Executes the runs of a plan: asks the plan for the next ones, submits them, and remembers ended ones.
 
-What has ended is kept, so that one more run costs the same whether ten or ten thousand ended before it.
+Ended runs are kept in memory, so that one more run costs the same after ten runs or ten thousand.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from oneclock.sweep.targets import NO_LOSS, Target
 from oneclock.sweep.view import Display, Pace, hang_in_words, run_name, span
 
 NO_LOSSES = (NO_CURVE, NO_LOSS)
-"""How the reason of a run without a curve begins: one such run is enough to stop."""
+"""Start of the reason of a run without a curve: one such run is enough to stop."""
 
 
 DEATHS = ("its process", "the process that", "the command was killed", "one of its", "it ran longer", "its worker")
-"""How the reasons of runs begin that were killed: another run may fare better."""
+"""Start of the reasons of killed runs: another run may succeed."""
 
 
 class Stopped(ValueError):
@@ -44,18 +44,18 @@ class Stopped(ValueError):
 
 
 def modules_of(plan: Plan) -> tuple[str, ...]:
-    """What the runs of a plan will import."""
+    """The modules that the runs of a plan will import."""
     return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
 
 
 def processes_of(plan: Plan) -> int:
-    """The processes of a run of the plan, at most."""
+    """The most processes of a run of the plan."""
     return max(target.processes for target in plan.targets)
 
 
 @contextmanager
 def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
-    """The time in which runs execute; nothing of it is left running."""
+    """A context in which runs execute; at its end none is left running."""
     try:
         yield
     finally:
@@ -64,7 +64,7 @@ def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
 
 
 class Observer(Protocol):
-    """Gets the events of a sweep as it goes, in the process that drives it: `oneclock.export.live` has two."""
+    """Receives the events of a sweep, in the sweep's own process; `oneclock.export.live` has two observers."""
 
     def evaluated(self, key: RunKey, step: int, values: Mapping[str, float]) -> None:
         """One evaluation of a run: its losses and metrics that are finite."""
@@ -74,7 +74,7 @@ class Observer(Protocol):
 
 
 class Driver:
-    """Has runs executed until the protocol wants no more. What has ended is remembered, not looked up again."""
+    """Executes runs until the protocol needs no more. Ended runs are remembered, not read again."""
 
     waits = True
 
@@ -109,7 +109,9 @@ class Driver:
             if stop.asked:
                 raise KeyboardInterrupt
             if self.claim.lost:
-                raise ValueError(f"others have taken over {self.plan.path}: this process was not seen alive for long")
+                raise ValueError(
+                    f"another process has taken over {self.plan.path}, because this one seemed dead for too long"
+                )
             self.tell_observers()
             for end in ends:
                 target, row = self.progress.end(end.path, _result(end))
@@ -123,7 +125,7 @@ class Driver:
             self.submit()
 
     def tell_observers(self) -> None:
-        """Tell of evaluations that have come since the last look; of a run that is continued, of all."""
+        """Report evaluations since the last look; for a continued run, all of them."""
         for path, (_, key) in self.progress.flying.items() if self.observers else ():
             lines = evaluations(Path(path))
             first = self._told.setdefault(path, 0)
@@ -136,7 +138,9 @@ class Driver:
             self._told[path] = max(first, len(lines))
 
     def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
-        """`Stopped` where the first run left no curve, or the first two failed in the same way: so would all others."""
+        """Raise `Stopped` if the first run left no curve, or the first two failed in the same way: all others would
+        fail too.
+        """
         reasons = [_bare(one.reason) for one in self.progress.failed(target)]
         silent = (row.reason or "").startswith(NO_LOSSES)
         if row.status != "failed" or not (silent or reasons.count(_bare(row.reason)) > 1):
@@ -152,7 +156,7 @@ class Driver:
         raise Stopped("\n  ".join([why, *lines]))
 
     def warn_of_hangs(self, display: Display) -> None:
-        """One line for each run that has been silent for ten times as long as it usually takes to an evaluation."""
+        """One line for each run without an evaluation for ten times the usual time between two."""
         if time.monotonic() - self._looked_for_hangs < 5:
             return
         self._looked_for_hangs = time.monotonic()
@@ -162,9 +166,9 @@ class Driver:
                 display.say(printable(f"{run_name(RunRecord(key, 'running'))}: {words}"))
 
     def submit(self) -> None:
-        """Hand the engine as many runs as it has workers, and one to wait; those of the first target come first.
+        """Submit as many runs as the engine has workers, and one more; those of the first target come first.
 
-        A protocol looks at all that has ended: it is asked for more of a target only when none of its runs wait.
+        A protocol reads all ended runs, so it is called again only when no run of the target waits.
         """
         for name in [name for name in self.due if not self.waiting[name]]:
             target = self.due.pop(name)
@@ -191,15 +195,15 @@ class Driver:
 
 
 def _result(end: Ended) -> RunRecord | None:
-    """How a run ended; OSError where the disk takes nothing: no other run would fare better, and none is lost."""
+    """How a run ended; OSError if the disk refuses records: all other runs would fail too, and no run is lost."""
     if end.trouble is not None:
         why = f"the disk takes nothing more ({end.trouble})"
-        raise OSError(f"{why}; no run is lost: fix that, and the same command continues")
+        raise OSError(f"{why}; no run is lost: repair that, and run the same command to continue")
     return end.result
 
 
 def evaluations(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a run's curve so far."""
+    """The complete lines of a run's curve so far."""
     try:
         return [json.loads(line) for line in (path / "curve.jsonl").read_bytes().split(b"\n")[:-1]]
     except (OSError, ValueError):
@@ -216,7 +220,7 @@ def _bare(reason: str | None) -> str:
 
 
 class Progress:
-    """The runs of a sweep under way."""
+    """The runs of a running sweep."""
 
     def __init__(self, plan: Plan) -> None:
         self.flying: dict[str, tuple[Target, RunKey]] = {}
@@ -226,7 +230,7 @@ class Progress:
         self._left: dict[str, int] = {}
 
     def plan(self, target: Target, step: Step) -> list[RunKey]:
-        """Take note of what the protocol wants of a target; the runs of it that do not fly yet, which now do."""
+        """Note the next runs of a target; returns those that were not submitted yet, which now count as submitted."""
         self._left[target.name] = step.at_most
         running = {key for other, key in self.flying.values() if other is target}
         new = [key for key in step.runs if key not in running]
@@ -234,7 +238,10 @@ class Progress:
         return new
 
     def end(self, path: str, result: RunRecord | None) -> tuple[Target, RunRecord]:
-        """Take note of a run's end; its target and its row. Without a result it was stopped, and may fly again."""
+        """Note a run's end; returns its target and its row.
+
+        A run without a result was stopped, and may be submitted again.
+        """
         target, key = self.flying.pop(path)
         if result is None:
             return target, self._plan.row(key)
@@ -243,7 +250,7 @@ class Progress:
         return target, row
 
     def count(self, target: Target, key: RunKey, result: RunRecord) -> RunRecord:
-        """Take note of a run that has ended, here or elsewhere."""
+        """Note a run that has ended, here or elsewhere."""
         self._plan.study.remember(key.folder, result)
         row = self._plan.row(key)
         self._over.append(row)
@@ -255,7 +262,7 @@ class Progress:
         return [row for row in self._over if row.experiment == target.name and row.status == "failed"]
 
     def rows(self) -> list[RunRecord]:
-        """Every run that has ended or flies, by experiment, beta, learning rate and seed; untied pairs last."""
+        """Every ended or submitted run, by experiment, beta, learning rate and seed; untied pairs last."""
         waiting = [self._row(path, *run) for path, run in self.flying.items()]
         order = {target.name: number for number, target in enumerate(self._plan.targets)}
         return sorted(
@@ -264,7 +271,7 @@ class Progress:
         )
 
     def summary(self, workers: int) -> str:
-        """How far it is in words, on so many workers."""
+        """The progress in words, for this many workers."""
         done, left = len(self._over), sum(self._left.values())
         seconds = self._pace.left(self._left, min(workers, left))
         tail = f", about {span(seconds)} left" if seconds else ""
@@ -284,7 +291,7 @@ class Stop:
 
     `number` is the latest that came.
 
-    Outside the main thread, which is where Python hears signals, nothing is changed; nor is a signal that is ignored.
+    Python handles signals only in the main thread; in other threads this does nothing. Ignored signals stay ignored.
 
     >>> with Stop(first=lambda: print("stopping"), again=lambda: print("at once")) as stop:
     ...     signal.raise_signal(signal.SIGTERM)

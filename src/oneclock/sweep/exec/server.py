@@ -1,15 +1,15 @@
-"""The process that forks runs: it has imported what they import, and it ends whatever they leave behind.
+"""The server process that forks runs: it has already imported their modules, and it ends all processes that they leave.
 
-`process` starts it and holds the other end of its standard input, a socket over which nothing but the
-ends of further sockets come: one for each run, with its job. No name in any file system leads to it, and no other
-process can reach it. A run lives as long as its socket: when that is closed, the run and all that it started, sessions
-of their own included, get SIGTERM and, after a grace of seconds, SIGKILL. So they do when the socket on standard input
-is closed, which is when its owner dies, and on SIGTERM, which a batch system sends to every process of a job. SIGUSR2
-has an end that is under way wait for nobody. When this process itself is killed, the kernel kills the runs.
+Its owner holds the other end of its standard input, a socket that receives only further sockets: one for each run, with
+its job. It has no name in a file system, so no other process can reach it. A run lives as long as its socket. When that
+is closed, the run and everything that it started, even with a session of its own, get SIGTERM and, after some seconds
+of grace, SIGKILL. The same happens to all runs when the socket on standard input is closed, because its owner died, and
+on SIGTERM, which a batch system sends to every process of a job. SIGUSR2 ends the grace at once. When this process
+itself is killed, the kernel kills the runs.
 
-Why not the standard library's forkserver: it listens at a path below TMPDIR (too long a name, and it stops), its runs
-import the caller's `__main__` again, it has one set of modules for the life of its owner, it forks though an import has
-started threads, and it neither kills runs when their owner dies nor knows what they started.
+The standard library's forkserver does not fit. It listens at a path below TMPDIR, and fails if that is too long. Its
+children import the caller's `__main__` again. It has one set of modules for the life of its owner. It forks even if an
+import has started threads. It does not kill runs when their owner dies, and does not know what they started.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
 
-from oneclock.sweep.exec.job import Job, RunEvent, described, error_message, execute, print_error, redirect
+from oneclock.sweep.exec.job import Job, RunEvent, error_in_words, error_message, execute, print_error, redirect
 from oneclock.sweep.exec.processes import LINUX, MARK, adopt_orphans, die_with_parent, family, send, unwinding
 
 GRACE = 3.0
-"""Seconds between a polite end and a hard one, where nobody chose."""
+"""Default seconds between SIGTERM and SIGKILL."""
 
 LOOK = 0.05
-"""Seconds between two looks at a family that is ending: the system reports only the deaths of our own children."""
+"""Seconds between two checks of a family that is ending: the system reports only deaths of direct children."""
 
 
 def command(modules: list[str], grace: float = GRACE) -> list[str]:
-    """How a server is started."""
+    """The command that starts a server."""
     return [sys.executable, "-c", f"from oneclock.sweep.exec.server import serve; serve({modules!r}, {grace!r})"]
 
 
 def serve(modules: list[str], grace: float = GRACE) -> NoReturn:
-    """The server's life; its standard input is the socket of its owner."""
-    for number in (signal.SIGINT, signal.SIGUSR1):  # from a terminal, from a batch system: the owner's to handle
+    """Run the server; its standard input is the socket of its owner."""
+    for number in (signal.SIGINT, signal.SIGUSR1):  # from a terminal or a batch system: the owner handles them
         signal.signal(number, signal.SIG_IGN)
-    gc.disable()  # it would look at what imports make again and again, for a fifth of the time they take
+    gc.disable()  # garbage collection would cost a fifth of the time of the imports
     _import(modules)
-    if modules and _threads() > 1:  # a process with threads must not fork: do without the imports
+    if modules and _threads() > 1:  # a process with threads must not fork: start again without the imports
         os.execv(sys.executable, command([], grace))
-    gc.freeze()  # and no run touches, and so copies, the pages of what all share
+    gc.freeze()  # so that runs do not copy the shared memory pages
     owner = socket.socket(fileno=os.dup(0))
     with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)  # what runs read from standard input
+        os.dup2(nothing.fileno(), 0)  # the standard input of runs
     _Server(owner, grace).forever()
 
 
 class _Server:
-    """Which run has which connection, and what is on its way to its end."""
+    """The connections of runs, and the processes that are ending."""
 
     def __init__(self, owner: socket.socket, grace: float) -> None:
         adopt_orphans()
         self.owner, self.grace, self.closing, self.hurried = owner, grace, False, False
         self.runs: dict[int, Connection] = {}
         self.exits: list[tuple[Connection, int]] = []
-        self.doomed: dict[int, float] = {}
+        self.ending: dict[int, float] = {}
         self.woken, self.wake = socket.socketpair()
         for end in (self.woken, self.wake):
             end.setblocking(False)
@@ -83,7 +83,7 @@ class _Server:
 
     def forever(self) -> NoReturn:
         while self.runs or self.exits or not self.closing:
-            for key, _ in self.selector.select(LOOK if self.doomed else None):
+            for key, _ in self.selector.select(LOOK if self.ending else None):
                 if key.fileobj is self.woken:
                     with suppress(BlockingIOError):
                         self.woken.recv(4096)
@@ -91,16 +91,16 @@ class _Server:
                     self.request()
                 else:  # its supervisor has closed the connection, or is dead
                     self.selector.unregister(key.fileobj)
-                    self.doom([key.data])
+                    self.terminate([key.data])
             self.settle()
         os._exit(0)
 
     def end(self, *_: object) -> None:
-        """SIGTERM: end everything, politely first."""
+        """SIGTERM: end everything, with a grace time."""
         self.closing = True
 
     def hurry(self, *_: object) -> None:
-        """SIGUSR2: end everything, and wait for nobody."""
+        """SIGUSR2: end everything at once."""
         self.closing = self.hurried = True
 
     def request(self) -> None:
@@ -121,15 +121,15 @@ class _Server:
         server = os.getpid()
         try:
             pid = os.fork()
-        except OSError as error:  # no memory, or no more processes: the other runs go on
-            connection.send(("died", f"its process could not be started: {described(error)}"))
+        except OSError as error:  # out of memory or processes: the other runs continue
+            connection.send(("died", f"its process could not be started: {error_in_words(error)}"))
             self.exits.append((connection, 1))
-            self.tell()
+            self.report_exits()
             return
         if pid == 0:
             self.leave()
             _run(connection, request, server)
-        with suppress(OSError):  # here and in the run: whoever comes first, the group is there to be ended
+        with suppress(OSError):  # both here and in the run, so that the group exists before it can be ended
             os.setpgid(pid, pid)
         self.runs[pid] = connection
         with suppress(OSError):
@@ -137,7 +137,7 @@ class _Server:
         self.selector.register(connection, selectors.EVENT_READ, pid)
 
     def leave(self) -> None:
-        """What a fork must not keep of the server."""
+        """Drop what a forked run must not inherit from the server."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -148,34 +148,36 @@ class _Server:
             connection.close()
 
     def settle(self) -> None:
-        """Take note of deaths, end what is to end, and tell the exits of runs that have left nothing behind."""
+        """Collect deaths, end what must end, and report the exits of runs that left nothing behind."""
         if self.closing:
-            self.doom(self.runs)
-        if not self.reap() and not self.doomed:
+            self.terminate(self.runs)
+        if not self.reap() and not self.ending:
             return
         alive = family(os.getpid())
-        # A live run adopts its own orphans: what is our child and no run was left by a dead one.
+        # A live run adopts its own orphans. So a child of ours that is not a run was left by a dead run.
         strays = [pid for pid, parent in alive.items() if parent == os.getpid() and pid not in self.runs]
-        self.doomed = {pid: when for pid, when in self.doomed.items() if pid in alive or pid in self.runs}
-        self.doom(strays)
+        self.ending = {pid: when for pid, when in self.ending.items() if pid in alive or pid in self.runs}
+        self.terminate(strays)
         self.kill()
-        if all(time.monotonic() > self.doomed[pid] + GRACE for pid in strays):  # another user's cannot be killed
-            self.tell()
+        if all(
+            time.monotonic() > self.ending[pid] + GRACE for pid in strays
+        ):  # processes of another user cannot be killed
+            self.report_exits()
 
     def kill(self) -> None:
-        overdue = [pid for pid, when in self.doomed.items() if self.hurried or time.monotonic() >= when]
+        overdue = [pid for pid, when in self.ending.items() if self.hurried or time.monotonic() >= when]
         for pid in {*overdue, *family(*overdue)} if overdue else ():
             send(pid, signal.SIGKILL)
 
-    def doom(self, roots: Iterable[int]) -> None:
-        """Ask processes and all that they started to end; what does not is killed when its time is up."""
-        if new := {*roots} - self.doomed.keys():
-            for pid in {*new, *family(*new)} - self.doomed.keys():
-                self.doomed[pid] = time.monotonic() + self.grace
+    def terminate(self, roots: Iterable[int]) -> None:
+        """Send SIGTERM to processes and all that they started; the rest is killed after the grace time."""
+        if new := {*roots} - self.ending.keys():
+            for pid in {*new, *family(*new)} - self.ending.keys():
+                self.ending[pid] = time.monotonic() + self.grace
                 send(pid, signal.SIGTERM)
 
     def reap(self) -> bool:
-        """Collect what has died; whether any of it was a run."""
+        """Collect dead processes; returns whether any of them was a run."""
         before = len(self.exits)
         with suppress(ChildProcessError):
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -186,14 +188,14 @@ class _Server:
         return len(self.exits) > before
 
     def exited(self, pid: int, code: int) -> None:
-        if not LINUX:  # here strays are seen; elsewhere its group is all there is to know
+        if not LINUX:  # Linux shows stray processes; other systems only the group
             send(pid, signal.SIGKILL)
         connection = self.runs.pop(pid)
         with suppress(KeyError):
             self.selector.unregister(connection)
         self.exits.append((connection, code))
 
-    def tell(self) -> None:
+    def report_exits(self) -> None:
         for connection, code in self.exits:
             with suppress(OSError):
                 connection.send(("exit", code))
@@ -202,12 +204,12 @@ class _Server:
 
 
 def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
-    """The life of a run's process."""
+    """The main function of a run's process."""
     os.setpgid(0, 0)
     die_with_parent(server)
     adopt_orphans()
     gc.enable()
-    if "numpy" in sys.modules:  # an unseeded run must not repeat its siblings' numbers
+    if "numpy" in sys.modules:  # an unseeded run must not use the same random numbers as its siblings
         sys.modules["numpy"].random.seed()
     try:
         with unwinding():
@@ -225,17 +227,17 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
 
 
 def _outcome(job: Job) -> RunEvent:
-    """What comes of the job; an error is shown in full in the run's output, which is where people look."""
+    """The event of an executed job; an error is printed in full to the run's output."""
     try:
         return execute(job)
     except BaseException as error:
-        with suppress(OSError):  # the disk may be what is wrong
+        with suppress(OSError):  # the disk may be the problem
             print_error(error)
         return error_message(error)
 
 
 def _settle(job: Job) -> None:
-    """Make this process look as the user's own would: environment, output, working folder, import path."""
+    """Set up this process like the user's own: environment, output, working folder, import path."""
     os.environ.update(job.environment)
     os.environ[MARK] = job.path
     path = Path(job.path)
@@ -254,7 +256,7 @@ def _import(modules: list[str]) -> None:
 
 
 def _threads() -> int:
-    """Threads of this process that would be missing in a fork. jemalloc's (pyarrow has one) is made anew there."""
+    """Threads of this process that would be missing in a fork. jemalloc (in pyarrow) restarts its own."""
     with suppress(OSError):
         return sum("jemalloc" not in name.read_text() for name in Path("/proc/self/task").glob("*/comm"))
     return threading.active_count()

@@ -1,8 +1,7 @@
 """Slurm as an engine: an array of jobs, each a worker that takes runs from the study's folder.
 
-Nothing of ours stays behind to watch: `submit` hands the jobs to Slurm and returns. Before a job's time is up Slurm
-sends SIGUSR1, and on preemption SIGTERM; the worker then has its runs save, gives them back, and has its job queued
-again.
+`submit` hands the jobs to Slurm and returns; no process stays behind. Slurm sends SIGUSR1 before a job's time limit,
+and SIGTERM on preemption. The worker's runs then save, and the job is queued again.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ WARNING = 90
 """Seconds before the end of a job at which Slurm sends SIGUSR1; Slurm counts in minutes and may be early by one."""
 
 TRIES = 3
-"""How often a command of Slurm is given: a controller that is busy or restarts answers a little later."""
+"""How often a Slurm command is tried: a busy or restarting controller answers a little later."""
 
 PAUSE = 2.0
 """Seconds between two tries."""
@@ -38,7 +37,7 @@ PAUSE = 2.0
 
 @dataclass(frozen=True)
 class Jobs:
-    """What is asked of Slurm: `array` jobs of `cores` cores, `time` as sbatch takes it, and `options` as they are.
+    """The jobs for Slurm: `array` jobs of `cores` cores, `time` as sbatch takes it, and `options` as they are.
 
     `warning` is the seconds before a job's end at which its worker is warned, `worker` the worker's own options.
     """
@@ -74,7 +73,7 @@ def script(study: Path, jobs: Jobs) -> str:
     output = f"--output={study.absolute() / FOLDER}/%A_%a.log"
     work = shlex.join([sys.executable, "-m", "oneclock", "work", str(study.absolute()), *jobs.worker])
     lines = [[*size, *given], [*ends, output], *([option] for option in jobs.options)]
-    # exec: the batch shell, which is whom Slurm tells, is then the worker itself. Until that listens, USR1 is ignored.
+    # exec replaces the batch shell, which gets Slurm's signals, by the worker. USR1 is ignored until it listens.
     head = ["#!/bin/sh", *(f"#SBATCH {shlex.join(line)}" for line in lines)]
     return "\n".join([*head, "trap '' USR1", f"exec {work}", ""])
 
@@ -82,12 +81,12 @@ def script(study: Path, jobs: Jobs) -> str:
 def submit(plan: Plan, jobs: Jobs) -> str:
     """Write the study's plan, hand its workers to Slurm, and return the number of their array.
 
-    Where the plan is written already, these workers join those that are at it.
+    If the plan is written already, these workers join the others.
     """
     if shutil.which("sbatch") is None:
-        raise ValueError("there is no sbatch here: submit from a machine of the Slurm cluster")
+        raise ValueError("sbatch was not found: submit from a machine of the Slurm cluster")
     for target in plan.targets:
-        target.afresh()  # which refuses what a worker could not load
+        target.afresh()  # raises ValueError if a worker could not load it
     plan.check()
     if not plan.written:
         with take_alone(plan.path):
@@ -96,26 +95,26 @@ def submit(plan: Plan, jobs: Jobs) -> str:
     folder.mkdir(exist_ok=True)
     write_aside(folder / "workers.sh", script(plan.path, jobs))
     number = _ask("sbatch", "--parsable", str(folder / "workers.sh")).partition(";")[0].strip()
-    with open(folder / "arrays.txt", "a", encoding="utf-8") as arrays:  # others may submit at this moment
+    with open(folder / "arrays.txt", "a", encoding="utf-8") as arrays:  # others may submit at the same time
         arrays.write(f"{number}\n")
     return number
 
 
 def in_queue(study: Path) -> list[dict[str, Any]] | None:
-    """The study's jobs that Slurm has: id, state, seconds so far, node or reason. None where nobody can tell."""
+    """The study's jobs in Slurm: id, state, seconds so far, node or reason. None if Slurm does not answer."""
     arrays = _arrays(study)
     if not arrays or shutil.which("squeue") is None:
         return None
     try:
         output = _ask("squeue", "--noheader", "--array", f"--jobs={','.join(arrays)}", "--format=%i|%T|%M|%R")
     except OSError:
-        return []  # squeue complains of a number that it has forgotten
+        return []  # squeue reports an error for a job that it has forgotten
     names = ("job", "state", "time", "where")
     return [dict(zip(names, line.split("|", 3), strict=True)) for line in output.splitlines()]
 
 
 def seconds_left() -> float | None:
-    """The seconds that the job has in which this process runs, or None where it is in none or has no limit.
+    """The seconds left for the Slurm job of this process; None outside of a job, or without a limit.
 
     >>> in_seconds("1-02:03:04"), in_seconds("2:03"), in_seconds("UNLIMITED")
     (93784.0, 123.0, None)
@@ -123,7 +122,7 @@ def seconds_left() -> float | None:
     job = _own_job()
     if job is None or shutil.which("squeue") is None:
         return None
-    with suppress(OSError):  # a controller that does not answer now: the warning before the end will do
+    with suppress(OSError):  # the controller does not answer now: the warning before the end is enough
         return in_seconds(_ask("squeue", "--noheader", f"--jobs={job}", "--format=%L").strip())
     return None
 
@@ -140,14 +139,14 @@ def in_seconds(span: str) -> float | None:
 
 
 def queue_again(terminated: bool = False) -> bool:
-    """Have Slurm queue this job again, unless it is ending it anyway: preempted, queued again or cancelled by someone.
+    """Queue this Slurm job again, unless Slurm is ending it anyway: preempted, requeued or cancelled.
 
     Args:
         terminated: Whether the job got SIGTERM. Someone may have cancelled it: it is then queued again only where Slurm
             says that it still runs. After any other signal it is queued again also where Slurm does not say.
 
     Returns:
-        Whether Slurm took it.
+        Whether Slurm accepted it.
     """
     job = _own_job()
     if job is None:
@@ -162,7 +161,7 @@ def queue_again(terminated: bool = False) -> bool:
 
 
 def _own_job() -> str | None:
-    """The job in which this process runs; of an array its own task, for the number alone may stand for all of them."""
+    """The Slurm job of this process; in an array its own task, because the number alone means the whole array."""
     array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID")
 
@@ -173,7 +172,7 @@ def _arrays(study: Path) -> list[str]:
 
 
 def _one_line(text: str, what: str) -> None:
-    """ValueError for text that would be more than one line of the script, and so a command of its own."""
+    """ValueError for text of several lines: the second one would be a command of the script."""
     if not text.isprintable():
         raise ValueError(f"{what} must be one line of printable text, got {text!r}")
 
@@ -188,7 +187,7 @@ def _ask_again(*line: str) -> str:
 
 
 def _ask(*line: str) -> str:
-    """What a command of Slurm's prints; OSError with its own words where it fails."""
+    """The output of a Slurm command; OSError with its message if it fails."""
     try:
         done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""A process for every run, so that no run can take anything else down with it: started, watched, started again.
+"""Each run has its own process, so that a crash ends only that run. This module starts, watches and restarts it.
 
 A server process (`oneclock.sweep.exec.server`) has imported what the runs will import (torch takes seconds) and forks a
-fresh process for each: a hundredth of a second instead of seconds, and nothing of an earlier run in it. On one machine
-a sweep has one server; a worker of a cluster has its own. `supervise` sees one run to its end, here or on a worker.
+fresh process for each: that takes a hundredth of a second, and the process is clean. On one machine a sweep has one
+server; a worker of a cluster has its own. `supervise` sees one run to its end, here or on a worker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.lock import HEARTBEAT, STALE, Claim, Held, held_by
-from oneclock.sweep.exec.job import Ended, Job, RunEvent, claimed, described, ended, kill_left, refusal
+from oneclock.sweep.exec.job import Ended, Job, RunEvent, claimed, ended, error_in_words, kill_left, refusal
 from oneclock.sweep.exec.processes import LINUX, kill_session
 from oneclock.sweep.exec.server import GRACE, command
 
@@ -31,11 +31,11 @@ DIED = "the process that starts runs died"
 
 
 class Closed(Exception):
-    """The server was told to end: it starts no more runs."""
+    """The server is ending: it starts no more runs."""
 
 
 class Process:
-    """A run's process as its supervisor sees it. Closing it ends the run and all that the run started."""
+    """The supervisor's handle of a run's process. Closing it ends the run and everything that the run started."""
 
     def __init__(self, connection: Connection, owner: socket.socket, ready: threading.Event) -> None:
         self._connection, self._owner, self._ready = connection, owner, ready
@@ -43,10 +43,10 @@ class Process:
     def next(self, timeout: float) -> RunEvent | None:
         """The next event, or None in `timeout` seconds.
 
-        Its server adds ("started", pid) and ("exit", code) to what the run tells; where the server itself has died it
-        is ("gone", None).
+        The server adds ("started", pid) and ("exit", code) to the events of the run; if the server itself has died, the
+        event is ("gone", None).
         """
-        with suppress(EOFError, OSError, ValueError):  # the last: our end was closed meanwhile
+        with suppress(EOFError, OSError, ValueError):  # the last event: our end was closed meanwhile
             ready = wait([self._connection, self._owner], timeout)
             if not ready:
                 return None
@@ -57,7 +57,7 @@ class Process:
         return "gone", None
 
     def end(self) -> None:
-        """Have the run and all that it started end, politely first; its exit is reported when they have."""
+        """End the run and everything that it started, politely first; its exit is reported afterwards."""
         with socket.socket(fileno=os.dup(self._connection.fileno())) as line, suppress(OSError):
             line.shutdown(socket.SHUT_WR)
 
@@ -69,10 +69,11 @@ class Process:
 
 
 class Server:
-    """A server process, started with the first run or by `open`, and again if it died. It ends when this process does.
+    """A server process, started with the first run or by `open`, and again if it died.
 
-    Dask has its workers give memory back to the system at every chance (MALLOC_TRIM_THRESHOLD_). A training that
-    allocates and frees at every step would then spend up to half its time on page faults: runs do without.
+    It ends when this process does. Dask makes its workers return memory to the system often (MALLOC_TRIM_THRESHOLD_). A
+    training that allocates at every step would then spend up to half its time on page faults, so runs do not inherit
+    this.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Server:
         self._owner: socket.socket | None = None
 
     def open(self) -> socket.socket:
-        """Start the process where none lives; our end of its socket."""
+        """Start the process if none is alive; returns our end of its socket."""
         with self._lock:
             if self._closed:
                 raise Closed
@@ -96,9 +97,11 @@ class Server:
 
     @staticmethod
     def _dead(process: subprocess.Popen[bytes]) -> bool:
-        """Whether a server is dead; what its runs left in its session is killed before its number is given anew."""
+        """Whether a server is dead; processes in its session are killed before its number is used again."""
         if LINUX and process.returncode is None:
-            with suppress(ChildProcessError):  # a program that waits for no child: the number may be another's by now
+            with suppress(
+                ChildProcessError
+            ):  # the program ignores its children: the number may belong to another process by now
                 if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                     return False
                 kill_session(process.pid)
@@ -140,7 +143,7 @@ class Server:
             return
         with suppress(OSError):
             self._owner.shutdown(socket.SHUT_WR)
-        if not self._ready.is_set():  # it has no runs, and may be importing for seconds yet
+        if not self._ready.is_set():  # it has no runs, and may still import for seconds
             self._process.terminate()
         try:
             if not self._dead(self._process):
@@ -151,7 +154,7 @@ class Server:
         self._owner.close()
 
     def hurry(self) -> None:
-        """Have an end that is under way wait for nobody."""
+        """Make a running `close` stop waiting."""
         if self._process is not None:
             self._process.send_signal(signal.SIGUSR2)
 
@@ -170,13 +173,13 @@ def server_for(modules: tuple[str, ...]) -> Server:
 
 
 _MOMENT = 1.0
-"""Seconds that a sweep has to say that it is ending: a batch system ends it and its runs in the same moment."""
+"""Seconds that a sweep has to release its claim: a batch system ends it and its runs at the same time."""
 
 
 def supervise(job: Job, server: Server | None = None) -> Ended:
     """Execute a job in a process of its own until the run has ended.
 
-    A process that dies is started again, up to `job.retries` times. An exception of the run's own ends it at once: the
+    A process that dies is started again, up to `job.retries` times. An exception of the run itself ends it at once: the
     same code would raise it again.
     """
     server = server or server_for(job.modules)
@@ -188,7 +191,7 @@ def supervise(job: Job, server: Server | None = None) -> Ended:
             return Ended(job.path, value)
         if kind in ("stopped", "lost") or not watch.alive() or (kind == "busy" and not job.waits):
             return Ended(job.path)
-        if kind == "busy":  # a run of an earlier sweep that is still dying, or that still trains elsewhere
+        if kind == "busy":  # a run of an earlier sweep is still ending, or still trains elsewhere
             time.sleep(0.2)
             continue
         if (trouble := value if kind == "disk" else refusal(Path(job.path))) is not None:
@@ -203,7 +206,7 @@ def supervise(job: Job, server: Server | None = None) -> Ended:
 
 
 def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
-    """Record the run as failed, unless it has ended after all."""
+    """Record the run as failed, unless it has ended meanwhile."""
     path = Path(job.path)
     try:
         with _once_free(path) if job.waits else claimed(path):
@@ -211,20 +214,20 @@ def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
                 return Ended(job.path, result)
             run = RunFolder.read(path) if (path / "run.json").exists() else RunFolder.start(path, job.key_with_spec)
             return Ended(job.path, run.finish("failed", seconds=seconds, reason=reason))
-    except Held:  # another worker is at it already
+    except Held:  # another worker has it already
         return Ended(job.path)
     except OSError as error:
-        return Ended(job.path, trouble=described(error))
+        return Ended(job.path, trouble=error_in_words(error))
 
 
 def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
-    """One process of the run, from start to exit: what it reported, or how it died."""
+    """One process of the run, from start to exit. Returns what it reported, or how it died."""
     try:
         process = server.start(job)
     except Closed:
         return "stopped", None
     except OSError as error:
-        return "died", f"its process could not be started: {described(error)}"
+        return "died", f"its process could not be started: {error_in_words(error)}"
     reported: RunEvent | None = None
     with process:
         while True:
@@ -239,7 +242,7 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
                     kill_left(Path(job.path))
                     return "died", DIED
                 else:
-                    reported = reported or message  # why it was asked to end counts for more than that it was
+                    reported = reported or message  # the reason for ending it is more important than the exit code
             elif not watch.alive():
                 return "stopped", None
             elif reported is None and watch.lost():
@@ -252,8 +255,9 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
 
 
 class _Watch:
-    """Sees whether the sweep that wants a run still lives, by its claim, and how long the run takes; keeps the run's
-    own claim alive, and sees whether it was taken over."""
+    """Watches one run: whether its sweep is still alive, by the claim, and how long the run takes. It keeps the run's
+    own claim alive, and notices if another process takes the run over.
+    """
 
     def __init__(self, job: Job) -> None:
         self._claim, self._path, self._timeout = Path(job.claim), Path(job.path), job.timeout
@@ -268,7 +272,7 @@ class _Watch:
         self._pid, self._held = pid, None
 
     def lost(self) -> bool:
-        """Whether the run's process held its claim and holds it no more."""
+        """Whether the run's process has lost its claim."""
         if self._held is None and self._began is not None:
             self._held = held_by(self._path, self._pid)
         return self._held is not None and self._held.lost
@@ -283,7 +287,7 @@ class _Watch:
             touched = self._claim.stat().st_mtime
         except FileNotFoundError:
             return False
-        except OSError:  # a network disk that does not answer says nothing
+        except OSError:  # a network disk that does not answer proves nothing
             return True
         if touched != self._touched:
             self._touched, self._seen = touched, time.monotonic()
@@ -296,7 +300,7 @@ class _Watch:
 
 
 def _once_free(path: Path) -> Claim:
-    """The run's claim, once its last process has let go of it."""
+    """The run's claim, after its last process has released it."""
     while True:
         with suppress(Held):
             return claimed(path)

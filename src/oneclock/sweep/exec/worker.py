@@ -1,9 +1,8 @@
 """A worker: a driver that shares a study's plan with others, on any machine that sees the folder.
 
-No driver need live. A worker reads the plan from `study.json`, takes a run that is wanted and that nobody is at, by the
-run's claim, and looks again when it has ended, by whomever; so the second stage of a protocol follows the first without
-anyone who waits for it. Asked to end, by a signal or because its time is up, it has its runs save what they can and
-gives their claims back; whoever comes next goes on with them.
+No central process is needed. A worker reads the plan from `study.json`, claims a free run that is needed, and looks
+again when a run has ended. So the second stage of a protocol follows the first without any coordinator. On a signal, or
+when its time is up, its runs save what they can and it releases their claims; other workers continue them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ GRACE = 20.0
 """Seconds that a worker's run has to save what it can: less than the 30 that a batch system leaves by default."""
 
 LOOK = 5.0
-"""Seconds between two looks at a study in which there was nothing to take."""
+"""Seconds between two looks at a study without free runs."""
 
 
 IDLE = "there was nothing to take"
@@ -54,17 +53,17 @@ def work(
     idle: float | None = None,
     quiet: bool = False,
 ) -> str | None:
-    """Work on a study until it is done, and return None; or why this worker left before: a signal's name, or words.
+    """Work on a study until it is done. Returns None, or why this worker left earlier: a signal's name, or words.
 
     Args:
         study: The study's folder, as a sweep made it.
         where: How many runs at a time, and on what; `grace` is the seconds that a run has to save.
-        time_left: Leave within so many seconds.
-        idle: Leave after so many seconds with nothing to take.
+        time_left: Leave within this many seconds.
+        idle: Leave after this many seconds without a free run.
         quiet: Print nothing.
 
     Raises:
-        ValueError: Where the folder holds no study, its code has changed, or a sweep is at work on it.
+        ValueError: If the folder holds no study, its code has changed, or a sweep is at work on it.
 
     >>> work("no-such-folder")
     Traceback (most recent call last):
@@ -73,13 +72,13 @@ def work(
     where = where or Execution(grace=GRACE)
     check_seconds(time_left=time_left, idle=idle)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGUSR1, lambda *_: None)  # or `Stop` would take it for one that is to be ignored
+        signal.signal(signal.SIGUSR1, lambda *_: None)  # otherwise `Stop` would treat it as an ignored signal
     started = time.monotonic()
     plan = shared_plan(study)
     with ExitStack() as stack:
         claim = join(plan.path).keep_alive()
         stack.callback(leave, claim)
-        plan = shared_plan(study)  # which a sweep may have added to, or packed, until now
+        plan = shared_plan(study)  # a sweep may have extended or packed it meanwhile
         modules = modules_of(plan)
         engine = where.engine(modules, processes_of(plan))
         stop = stack.enter_context(Stop(engine.wake, lambda: _hurry(stop, engine), (*SIGNALS, signal.SIGUSR1)))
@@ -95,7 +94,7 @@ def work(
 
 
 def shared_plan(study: str | Path) -> Plan:
-    """The plan of a study's folder with the code that is there now; ValueError where that has changed."""
+    """The plan of a study's folder with the code that is there now; ValueError if that has changed."""
     before = Plan.read(study)
     if is_packed(before.path):
         raise ValueError(f"the runs of {study} are packed in one file: `oneclock unpack {study}` first")
@@ -105,13 +104,13 @@ def shared_plan(study: str | Path) -> Plan:
 
 
 def _hurry(stop: Stop, engine: Engine) -> None:
-    """A second Ctrl-C is a person who will not wait; a batch system repeats what it said."""
+    """A second Ctrl-C comes from a person who will not wait; batch systems repeat their signals."""
     if stop.number == signal.SIGINT:
         engine.hurry()
 
 
 class Worker(Driver):
-    """Takes one run for each slot that is free; `left` says why it ended before the study was done."""
+    """Takes one run for each free slot; `left` says why it ended before the study was done."""
 
     waits = False
 
@@ -136,12 +135,12 @@ class Worker(Driver):
         return self.left is None
 
     def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
-        """By what others have ended too."""
+        """Counts the runs of other workers too."""
         self._catch_up(target)
         super().stop_if_hopeless(target, row)
 
     def submit(self) -> None:
-        """Take what is wanted and free, as many as there are slots."""
+        """Take needed and free runs, as many as there are slots."""
         if self.progress.flying:
             self._busy = time.monotonic()
         free = self.engine.workers - len(self.progress.flying)
@@ -160,7 +159,7 @@ class Worker(Driver):
         self._done &= not step.runs
         self._late &= not (step.runs and in_time)
         keys = list(step.runs) if in_time else []
-        random.shuffle(keys)  # or all that start at once would want the same one
+        random.shuffle(keys)  # otherwise workers that start together would all try the same run
         taken: list[RunKey] = []
         while keys and len(taken) < free:
             key = keys.pop()
@@ -173,7 +172,7 @@ class Worker(Driver):
         return len(new)
 
     def _catch_up(self, target: Target) -> None:
-        """Take note of runs that others have ended, until the protocol wants none of them."""
+        """Note runs that other workers have ended, until the protocol needs none of them."""
         news = True
         while news:
             news = False
@@ -183,7 +182,7 @@ class Worker(Driver):
                     news = True
 
     def _ended(self, target: Target, key: RunKey) -> Any:
-        """How a run ended, or None where it has not; a record that cannot be relied on is set aside."""
+        """How a run ended, or None if it has not; a damaged record is set aside."""
         path = self.plan.run_path(key)
         try:
             return None if os.path.abspath(path) in self.progress.flying else ended(path)
@@ -209,7 +208,7 @@ class Worker(Driver):
         return True
 
     def _in_time(self, target: Target) -> bool:
-        """Whether a run that starts now can be expected to save something before this worker's time is up."""
+        """Whether a run that starts now will probably save something before this worker's time is up."""
         left = self._seconds_left()
         if left is None:
             return True
@@ -218,7 +217,7 @@ class Worker(Driver):
         return left > self._paces.get(target.name, 0.0) + self.where.grace
 
     def _measure(self, target: Target) -> None:
-        """The seconds from one evaluation to the next, where most runs save: by a run of the target that finished."""
+        """The seconds between two evaluations, at which most runs save; from a finished run of the target."""
         for key in self.plan.losses(target):
             run = RunFolder.read(self.plan.run_path(key))
             if run.result is not None and run.result.status == "finished" and run.result.seconds and run.points():
