@@ -52,7 +52,8 @@ _LOWER_ENDS = ("loss", "error", "perplexity")
 _HIGHER_ENDS = ("accuracy", "acc", "iou", "reward", "score", "likelihood")
 _LOWER_NAMES = re.compile(r"(?:cross|bits?_per)_?(?:entropy|byte|char|dim|token)")
 _HIGHER_NAMES = re.compile(r"pass(?:@|_at_|_?k\b|_rate)|exact_?match|explained_?variance|r_?squared")
-_OPPOSITE = frozenset({"neg", "negative", "negated", "minus"})
+_OPPOSITE = frozenset({"neg", "negative", "negated", "minus", "improvement", "reduction"})
+_SUBTRACTED = re.compile(r"\s*1?\s*-\s*[a-z]", re.IGNORECASE)
 _MOST_BLOCKS = 10
 _REMEMBERED = 4096  # a log repeats a few names on every line
 
@@ -88,7 +89,8 @@ def words(name: str) -> frozenset[str]:
 def higher_is_better(name: str) -> bool | None:
     """What the name of a metric says about its direction; None if it says nothing.
 
-    A word for lower-is-better wins over one for higher-is-better: `iou_loss` is a loss. `neg` reverses a metric.
+    A word for lower-is-better wins over one for higher-is-better: `iou_loss` is a loss. `neg`, or a minus before the
+    name, reverses a metric.
 
     >>> [higher_is_better(name) for name in ("val_loss", "mAP50", "pass@1", "neg_mean_squared_error", "value")]
     [False, True, True, True, None]
@@ -102,7 +104,7 @@ def higher_is_better(name: str) -> bool | None:
         higher = True
     else:
         return None
-    return not higher if here & _OPPOSITE else higher
+    return not higher if here & _OPPOSITE or _SUBTRACTED.match(name) else higher
 
 
 def require_lower(name: str) -> str:

@@ -11,10 +11,11 @@ from oneclock.logs import read_log
 
 HIGHER = (
     "reward val_elbo mIoU psnr exact_match pass@1 mAP50 spearman win_rate eval/f1 test_auc bleu rougeL ssim r2 "
-    "ep_rew_mean top5 eval/return valacc neg_mean_squared_error val_score miou@0.5 log_likelihood"
+    "ep_rew_mean top5 eval/return valacc neg_mean_squared_error val_score miou@0.5 log_likelihood nll_improvement"
 )
 LOWER = (
-    "val_loss nll ppl perplexity wer cer mse val_mae rmse bpb bpc top5_err word_error_rate iou_loss neg_elbo valloss"
+    "val_loss nll ppl perplexity wer cer mse val_mae rmse bpb bpc top5_err word_error_rate iou_loss neg_elbo valloss "
+    "-elbo 1-acc"
 )
 RISES = [0.1 + 0.8 * (1 - 0.9**index) for index in range(40)]
 

@@ -5,8 +5,11 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from collections import OrderedDict, defaultdict
+from dataclasses import dataclass, make_dataclass
+from enum import IntEnum
 from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -53,7 +56,58 @@ def of_class_attribute(width):
     return closure(Local)
 
 
+def with_attribute(value, width):
+    value.width = width
+    return value
+
+
+def with_width(kind, *arguments):
+    def made(width):
+        one = type(kind.__name__.title(), (kind,), {"__module__": __name__})(*arguments)
+        one.width = width
+        return closure(one)
+
+    return made
+
+
+def of_method(kind, width):
+    """A value of a class whose code differs: a tuple, an enum."""
+    scope = {"__name__": __name__, "NamedTuple": NamedTuple, "IntEnum": IntEnum}
+    exec(f"class Made({kind}):\n  def width(self): return {width}", scope)
+    return closure(scope["Made"])
+
+
+def of_installed_closure(width):
+    """What a function of an installed package returns, such as a schedule."""
+    scope = {"__name__": "numpy"}
+    exec("def make(width):\n  def schedule(step): return width * step\n  return schedule", scope)
+    return closure(scope["make"](width))
+
+
 KINDS = {
+    **{
+        f"own {kind.__name__}": with_width(kind, *arguments)
+        for kind, *arguments in (
+            (dict, {"a": 1}),
+            (list, [1]),
+            (tuple, [1]),
+            (set, [1]),
+            (str, "a"),
+            (int, 1),
+            (float, 1.0),
+            (bytes, b"a"),
+        )
+    },
+    "default of a dictionary": lambda width: closure(defaultdict(partial(int, width))),
+    "order of an ordered dictionary": lambda width: closure(
+        OrderedDict((key, 1) for key in sorted("ab", reverse=width == 8))
+    ),
+    "attribute of a partial": lambda width: with_attribute(partial(train), width),
+    "metaclass": lambda width: closure(type("Meta", (type,), {"width": width})("Made", (), {})),
+    "method of a named tuple": lambda width: of_method("NamedTuple", width),
+    "method of an enum": lambda width: of_method("IntEnum", width),
+    "closure of an installed function": of_installed_closure,
+    "made dataclass": lambda width: closure(make_dataclass("Made", [("width", int, width)])),
     "keyword partial": lambda width: partial(train, width=width),
     "positional partial": lambda width: partial(lambda w, beta, seed, run: w, width),
     "nested partial": lambda width: partial(partial(train, width=width), config=1),
@@ -284,3 +338,46 @@ def test_an_edited_script_of_a_command_fails_later_runs(tmp_path):
     rows = open_study(tmp_path / "s").rows()
     assert sorted(row.status for row in rows)[-1] == "finished"
     assert all("edited while the sweep ran (script.py)" in row.reason for row in rows if row.status == "failed")
+
+
+@pytest.mark.parametrize(
+    ("main", "files"),
+    [
+        ("import pkg.part", {"pkg/part.py": "from x import *\nimport_module('.helper')", "pkg/helper.py": ""}),
+        ("import sys\nsys.path.insert(0, 'lib')\nimport helper", {"lib/helper.py": ""}),
+        ("import sub.deep", {"sub/deep.py": "import sys\nsys.path.append(PARENT)\nimport helper", "helper.py": ""}),
+    ],
+)  # fmt: skip
+def test_modules_found_at_run_time_count(tmp_path, monkeypatch, main, files):
+    for name, text in {"main.py": main, **files}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert any(name.endswith("helper.py") for name in fingerprint.of_file(tmp_path / "main.py").parts)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "PYTHONPATH=lib python main.py {beta}",
+        "env PYTHONPATH=lib python main.py {beta}",
+        "export PYTHONPATH=lib; python main.py {beta}",
+        "bash -c 'cd lib && python helper.py {beta}'",
+        "cd lib; python helper.py {beta}",
+        "(cd lib && python helper.py)",
+        "python lib/helper.py|tee log",
+        "torchrun --module lib.helper",
+        "./start {beta}",
+        "bash start.sh {beta}",
+        "cat <lib/helper.py",
+        "python other @lib/helper.py",
+    ],
+)
+def test_a_file_counts_however_a_command_names_it(tmp_path, monkeypatch, command):
+    lines = "echo it's on\nif true; then python lib/helper.py; fi\n"
+    files = {"main.py": "import helper", "lib/helper.py": "", "start": f"#!/bin/sh\n{lines}", "start.sh": lines}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert any(name.endswith("helper.py") for name in fingerprint.of_command(command).parts)

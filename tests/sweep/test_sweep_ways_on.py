@@ -289,3 +289,11 @@ def test_one_analysis_makes_the_last_lines_and_the_report(tmp_path, monkeypatch,
         main([*line, "--out", str(tmp_path / "s")])
     assert str(tmp_path / "s/report/report.html") in capsys.readouterr().out.replace("\n", "")
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    "values", [{"jobs": "4"}, {"timeout": "1h"}, {"threads": 1.5}, {"grace": -1}, {"retries": None}], ids=str
+)
+def test_bad_values_of_an_execution_are_named(values):
+    with pytest.raises(ValueError, match=next(iter(values))):
+        Execution(**values)

@@ -16,11 +16,13 @@ import os
 import re
 import shlex
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 from oneclock.sweep import source
@@ -43,13 +45,14 @@ class Opaque(ValueError):
     """A value whose content cannot be compared between two calls."""
 
 
-def of_file(file: Path) -> Code:
-    """A Python file and the modules of the user's own that it imports.
+def of_file(file: Path, packages: Sequence[Path] = ()) -> Code:
+    """A Python file and the modules of the user's own that it and the files of its packages import.
 
     >>> list(of_file(Path(__file__)).parts)
     ['oneclock/sweep/fingerprint.py']
     """
-    return _of_files(source.own_files(file))
+    files = [path for one in (file, *packages) for path in source.own_files(one).values()]
+    return _of_files(source.by_name(dict.fromkeys(files), source.import_root(file.resolve())))
 
 
 def of_callable(function: Callable[..., Any]) -> Code:
@@ -119,30 +122,56 @@ def _stamp(path: Path) -> Stamp:
 
 def _named_files(command: str, folder: Path, plain: dict[str, Path], scripts: dict[Path, None]) -> None:
     """Add the files that a command line names, relative to `folder`; the lines of a shell script are read too."""
-    words: list[str] = []
-    with suppress(ValueError):  # only a shell can parse this line
-        words = shlex.split(command, comments=True)
-    for before, word in zip(["", *words], words, strict=False):
+    search: list[Path] = []
+    for before, word in pairwise(["", *_words(command)]):
         if before == "cd":
             folder = folder / word
-        if before == "-m":
-            scripts |= dict.fromkeys(_module_files(word, folder))
-        path = folder / word.rpartition("=")[2]
-        if "{" in word or not path.suffix or not path.is_file():
+        name, _, value = word.rpartition("=")
+        if name == "PYTHONPATH":
+            search = [folder / one for one in value.split(os.pathsep) if one and "$" not in one]
+        if before in ("-m", "--module"):
+            scripts |= dict.fromkeys(_module_files(word, folder, search))
+        if before == "-c" and " " in word:  # a line for another shell
+            _named_files(word, folder, plain, scripts)
+        path = folder / value.removeprefix("@")
+        if "{" in word or not value or not path.is_file() or not (path.suffix or _is_script(path)):
             continue
         if path.suffix == ".py":
-            scripts |= dict.fromkeys(source.own_files(path).values())
+            scripts |= dict.fromkeys(source.own_files(path, search).values())
         elif path.as_posix() not in plain:
             plain[path.as_posix()] = path
-            if path.suffix in (".sh", ".bash"):
-                _named_files(path.read_text(encoding="utf-8", errors="replace"), folder, plain, scripts)
+            if path.suffix in (".sh", ".bash") or not path.suffix:
+                text = path.read_text(encoding="utf-8", errors="replace")
+                _named_files(text.replace("\\\n", " "), folder, plain, scripts)
 
 
-def _module_files(name: str, folder: Path) -> Iterator[Path]:
-    """The files of `python -m name`: the module, its parent packages, and their imports."""
-    folder = folder.resolve()  # the import system caches "." even if the working directory changes
-    for path in source.modules_named([name, f"{name}.__main__"], [folder]):
-        yield from source.own_files(path, [folder]).values()
+def _words(command: str) -> Iterator[str]:
+    """The words of a command, or of a script's lines; of a line that only a shell understands, those between spaces.
+
+    >>> list(_words("cd a; python 'b c.py'|tee d"))
+    ['cd', 'a', ';', 'python', 'b c.py', '|', 'tee', 'd']
+    """
+    for line in command.splitlines():
+        reader = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+        reader.whitespace_split = True
+        try:
+            yield from list(reader)
+        except ValueError:
+            yield from line.split()
+
+
+def _is_script(path: Path) -> bool:
+    """Whether a file without a suffix says which program reads it; one that an environment installed does not count."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(2) == b"#!" and not (path.parent.parent / "pyvenv.cfg").exists()
+    return False
+
+
+def _module_files(name: str, folder: Path, search: Sequence[Path]) -> Iterator[Path]:
+    """The files of `python -m name`: the module, the packages around it, and what they import."""
+    folder = folder.resolve()  # the import system keeps what it knows of "." when the working directory changes
+    for path in source.modules_named([name, f"{name}.__main__"], [folder, *search]):
+        yield from source.own_files(path, [folder, *search]).values()
 
 
 def _of_source(path: Path) -> str:
@@ -182,8 +211,8 @@ class _Content:
         self._open: list[int] = []
 
     def of(self, value: Any, where: str) -> str:
-        """The hash of a value; `where` says for messages where it was found. `Opaque` where it has none."""
-        if isinstance(value, _PLAIN):
+        """The hash of a value; `where` says for people where it was met. `Opaque` where it has none."""
+        if type(value) in _PLAIN:
             return _hash(f"{type(value).__name__} {value!r}")
         if id(value) in self._open:  # a value that contains itself
             return f"<{self._open[::-1].index(id(value))}>"
@@ -198,6 +227,10 @@ class _Content:
     def _text(self, value: Any, where: str) -> str | bytes:
         if value is os.environ:
             return "environment"
+        if type(value) in (list, tuple):
+            return self._all(type(value).__qualname__, value, where)
+        if type(value) in (dict, MappingProxyType):
+            return self._mapping(value, where)
         for kinds, method in self._methods():
             if isinstance(value, kinds):
                 return method(value, where)
@@ -210,6 +243,12 @@ class _Content:
             return repr(value)
         if module == "torch" and name == "Generator":
             return self._tensor(value.get_state(), where)
+        if module == "numba" and hasattr(value, "py_func"):  # pickled, it has a name that is new each time
+            return self._all("numba", [value.py_func, value.targetoptions], where)
+        with suppress(Opaque):
+            return self._reduced(value, where)
+        if isinstance(value, Mapping):
+            return f"{self.of(type(value), where)} {self._mapping(value, where)}"
         return self._reduced(value, where)
 
     def _methods(self) -> Sequence[tuple[Any, Callable[[Any, str], str]]]:
@@ -219,11 +258,9 @@ class _Content:
             (FunctionType, self._function),
             (CodeType, self._code),
             (MethodType, lambda one, where: self._all("method", [one.__func__, one.__self__], where)),
-            (functools.partial, lambda one, where: self._all("partial", [one.func, one.args, one.keywords], where)),
+            (functools.partial, self._partial),
             (BuiltinFunctionType, self._builtin),
-            ((list, tuple), lambda one, where: self._all(type(one).__qualname__, one, where)),
-            ((set, frozenset), lambda one, where: f"set {sorted(self.of(item, where) for item in one)}"),
-            (Mapping, self._mapping),
+            ((set, frozenset), self._set),
             (re.Pattern, lambda one, where: self._all("pattern", [one.pattern, one.flags], where)),
             (type(functools.cache(len)), lambda one, where: self.of(one.__wrapped__, where)),
         )
@@ -233,8 +270,15 @@ class _Content:
 
     def _mapping(self, value: Mapping[Any, Any], where: str) -> str:
         pairs = sorted((self.of(key, where), self.of(one, f"{where}[{key!r}]")) for key, one in value.items())
-        kind = "" if type(value) in (dict, type(vars(type))) else self.of(type(value), where)
-        return f"mapping {kind} {pairs}"
+        return f"mapping  {pairs}"
+
+    def _set(self, value: Any, where: str) -> str:
+        kind = [] if type(value) in (set, frozenset) else [type(value), getattr(value, "__dict__", None)]
+        return f"set {sorted(self.of(item, where) for item in value)}{self._all('', kind, where) if kind else ''}"
+
+    def _partial(self, value: functools.partial[Any], where: str) -> str:
+        held = [value.func, value.args, value.keywords]
+        return self._all("partial", [*held, vars(value)] if vars(value) else held, where)
 
     def _tensor(self, value: Any, where: str) -> bytes:
         import torch
@@ -259,14 +303,15 @@ class _Content:
             self.files |= dict.fromkeys(source.own_files(path).values())
         return True
 
-    def _class(self, cls: type, where: str) -> str:
-        named = f"class {cls.__module__}.{cls.__qualname__}"
-        if not self._is_own(cls.__module__):
+    def _class(self, made: type, where: str) -> str:
+        named = f"class {made.__module__}.{made.__qualname__}"
+        if not self._is_own(made.__module__) and _is_importable(made):
             return named
-        held = {name: value for name, value in vars(cls).items() if name not in _NOT_CONTENT}
-        members = {name: self._member(value, f"{cls.__qualname__}.{name}", cls) for name, value in held.items()}
-        text = f"{named} {self._all('bases', cls.__bases__, where)} {sorted(members.items())}"
-        self.parts[cls.__qualname__] = _hash(self.parts.get(cls.__qualname__, "") + _hash(text))
+        held = {name: value for name, value in vars(made).items() if name not in _NOT_CONTENT}
+        members = {name: self._member(value, f"{made.__qualname__}.{name}", made) for name, value in held.items()}
+        kinds = made.__bases__ if type(made) is type else (*made.__bases__, type(made))
+        text = f"{named} {self._all('bases', kinds, where)} {sorted(members.items())}"
+        self.parts[made.__qualname__] = _hash(self.parts.get(made.__qualname__, "") + _hash(text))
         return text
 
     def _member(self, value: Any, where: str, owner: type) -> str:
@@ -283,7 +328,10 @@ class _Content:
         named = f"function {function.__module__}.{function.__qualname__}"
         is_target = len(self._open) == 1
         if not is_target and not self._is_own(function.__module__):
-            return named
+            if _is_importable(function):
+                return named
+            held = [function.__defaults__, function.__kwdefaults__, *_cells(function)]
+            return f"{named} {self._code(function.__code__, where)} {self._all('made with', held, where)}"
         code = function.__code__
         self.files |= dict.fromkeys(source.modules_named(_imported(code)))
         uses = sorted({name for name in _globals_of(code) if name in function.__globals__})
@@ -291,7 +339,7 @@ class _Content:
             "": function.__defaults__,
             "*": function.__kwdefaults__,
         }
-        held |= {f"{name}'": cell.cell_contents for name, cell in _cells(function)} | vars(function)
+        held |= {f"{name}'": content for name, content in _cells(function)} | vars(function)
         held.pop("__wrapped__", None)
         module = function.__module__
         values = [f"{name} {self._or_file(one, name.strip(_MARKS) or where, module)}" for name, one in held.items()]
@@ -333,17 +381,26 @@ class _Content:
             return f"named {type(value).__module__}.{reduced}"
         function, arguments, *rest = reduced
         state, items, pairs = [*rest, None, None, None][:3]
-        inside = [function, type(value), arguments, state, list(items or ()), list(pairs or ())]
+        paired = list(pairs or ()) if isinstance(value, OrderedDict) else dict(pairs or ())
+        inside = [function, type(value), arguments, state, list(items or ()), paired]
         return self._all("object", inside, f"{where} ({type(value).__qualname__})")
 
 
-_MARKS = "'*"  # they separate closed-over names and keyword defaults from globals
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice, Path)
+_MARKS = "'*"  # which set a closed-over name and the keyword defaults apart from globals
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice, type(Path()))
 _NOT_CONTENT = {
     *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__firstlineno__"),
     *("__static_attributes__", "__match_args__", "__dataclass_params__", "__dataclass_fields__"),
     *("__abstractmethods__", "_abc_impl", "__parameters__", "__orig_bases__", "__annotate_func__", "__annotate__"),
 }
+
+
+def _is_importable(value: Any) -> bool:
+    """Whether a function or a class is what its module has under its name, and was not made by a call."""
+    found: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is value
 
 
 def _globals_of(code: CodeType) -> Iterator[str]:
@@ -370,9 +427,8 @@ def _imported(code: CodeType) -> list[str]:
 
 def _cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # a name without a value so far
-            cell.cell_contents  # noqa: B018
-            yield name, cell
+        with suppress(ValueError):  # a name that has no value yet
+            yield name, cell.cell_contents
 
 
 def _hash(data: str | bytes) -> str:

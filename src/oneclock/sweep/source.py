@@ -160,7 +160,9 @@ def own_files(file: Path, search: Sequence[str | Path] = ()) -> dict[str, Path]:
     paths = [str(root), *map(str, search), *sys.path]
     files, waiting = {file: None}, [file]
     while waiting:
-        for path in _imports_of(waiting.pop(), paths):
+        importing = waiting.pop()
+        paths += [one for one in _added_to_path(importing) if one not in paths]
+        for path in _imports_of(importing, paths):
             if path not in files:
                 files[path] = None
                 waiting.append(path)
@@ -210,6 +212,18 @@ def _imports_of(file: Path, paths: Sequence[str]) -> Iterator[Path]:
                     yield from _files_of(name, [str(file.parents[level - 1])], relative=True)
 
 
+def _added_to_path(file: Path) -> Iterator[str]:
+    """Where a file that changes `sys.path` may find more: folders that it names, below it or one of those above it."""
+    with suppress(SyntaxError, ValueError, OSError):
+        text = file.read_text(encoding="utf-8")
+        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)] if "sys.path" in text else []
+        calls = [call for call in calls if ast.unparse(call.func).startswith("sys.path.")]
+        named = [one.value for call in calls for one in ast.walk(call) if isinstance(one, ast.Constant)]
+        names = [one for one in named if isinstance(one, str)]
+        bases = [Path.cwd(), *list(file.parents)[:4]] if calls else []
+        yield from (str(base / name) for name in [*names, ""] for base in bases if (base / name).is_dir())
+
+
 def _imported_names(node: ast.AST) -> list[tuple[str, int]]:
     """(module, dots before it) that a piece of code imports; a name imported from a module may be a module too."""
     if isinstance(node, ast.Import):
@@ -218,7 +232,8 @@ def _imported_names(node: ast.AST) -> list[tuple[str, int]]:
         stem = f"{node.module}." if node.module else ""
         return [(node.module or "", node.level), *((stem + alias.name, node.level) for alias in node.names)]
     if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("import_module", "__import__"):
-        return [(one.value, 0) for one in node.args[:1] if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        named = [one.value for one in node.args[:1] if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        return [(one.lstrip("."), len(one) - len(one.lstrip("."))) for one in named]
     return []
 
 

@@ -414,7 +414,10 @@ class Function(OwnCode):
 
     def _code_now(self) -> fingerprint.Code:
         file = None if self.pickled is not None else source.source_of(self.reference)
-        return fingerprint.of_callable(self._load()) if file is None else fingerprint.of_file(file)
+        if file is None:
+            return fingerprint.of_callable(self._load())
+        location = self.reference.rpartition(":")[0]
+        return fingerprint.of_file(file, [] if location.endswith(".py") else source.modules_named([location]))
 
     def _load(self) -> Callable[..., Any]:
         if self.pickled is not None:

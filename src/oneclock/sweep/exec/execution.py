@@ -49,10 +49,12 @@ class Execution:
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("threads", 1), ("retries", 0)):
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout:g}")
+            if (value is not None or name != "jobs") and not (isinstance(value, int) and value >= least):
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
+            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout!r}")
+        if not (isinstance(self.grace, int | float) and self.grace >= 0):
+            raise ValueError(f"grace must be 0 seconds or more, got {self.grace!r}")
         if self.scheduler and self.jobs:
             raise ValueError("a scheduler has its own workers: give jobs or a scheduler, not both")
         if isinstance(self.scheduler, str):
