@@ -330,8 +330,8 @@ class _Content:
         if not is_target and not self._is_own(function.__module__):
             if _is_importable(function):
                 return named
-            held = [function.__defaults__, function.__kwdefaults__, *_cells(function)]
-            return f"{named} {self._code(function.__code__, where)} {self._all('made with', held, where)}"
+            made_with = [function.__defaults__, function.__kwdefaults__, *_cells(function)]
+            return f"{named} {self._code(function.__code__, where)} {self._all('made with', made_with, where)}"
         code = function.__code__
         self.files |= dict.fromkeys(source.modules_named(_imported(code)))
         uses = sorted({name for name in _globals_of(code) if name in function.__globals__})
