@@ -71,18 +71,17 @@ def _near(rows: Sequence[NearRow], answer: Recommendation) -> list[str]:
     head = f"{'source':<11}{'weights':>13}{'steps':>16}{'sweeps':>7}{name:>13}{'.9,.999':>9}{'.9,.95':>8}"
     lines = ["Sweeps near this length; loss above the best beta of the sweep, mean in %:", head]
     for row in rows:
-        mark = "" if row.chose else "*"
+        mark = ("" if row.chose else "*") + ("" if row.lr_tuned else "^")
         ours = _percent(row.loses, bool(row.at_least))
         lines.append(
             f"{row.source + mark:<11}{_span(row.weights_low, row.weights_high):>13}"
             f"{_span(row.steps_low, row.steps_high):>16}{row.sweeps:>7}{ours:>13}"
             f"{_percent(row.default_betas):>9}{_percent(row.language_betas):>8}"
         )
-    return [
-        *lines,
-        "* took no part in choosing the rule. Below 0: better than every tied beta swept.",
-        "Empty: not run.",
-    ]
+    lines.append("* took no part in choosing the rule. Below 0: better than every tied beta swept.")
+    if all(row.lr_tuned for row in rows):
+        return [*lines, "Empty: not run."]
+    return [*lines, "^ one learning rate for all betas: it may suit some better. Empty: not run."]
 
 
 def _percent(value: float | None, at_least: bool = False) -> str:

@@ -90,10 +90,9 @@ def _answer(groups: Sequence[Group]) -> list[str]:
     lines = []
     for group in groups:
         loss = group.losses["recommended"]
-        found = f"{_digits(loss.mean or 0.0)} % above the best on average, {_digits(loss.largest or 0.0)} % at most"
-        lines.append(
-            f"{'Recommended rule' if group.chose else 'Not used to choose it'}: {found} ({loss.answered} sweeps)"
-        )
+        what = "Recommended rule, sweeps that chose it" if group.chose else "Sweeps that took no part in choosing"
+        above = f"{_digits(loss.mean or 0.0)} % above the best, {_digits(loss.largest or 0.0)} % at most"
+        lines.append(f"{what} ({loss.answered}): {above}")
     return lines
 
 

@@ -28,7 +28,8 @@ class NearRow:
     `loses` is the mean over `sweeps` sweeps, each at the rule's beta for its own length; `largest` the largest of them.
     `at_least` counts sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of (0.9,
     0.999) and (0.9, 0.95), None if they were not run; below zero they beat the best tied beta. `tied` says whether the
-    sweeps tied the betas; otherwise they varied beta1. `chose` says whether they were used to choose the rule.
+    sweeps tied the betas; otherwise they varied beta1. `lr_tuned` says whether every beta had its best of several
+    learning rates in all of them. `chose` says whether they were used to choose the rule.
     """
 
     source: str
@@ -38,6 +39,7 @@ class NearRow:
     weights_low: int | None
     weights_high: int | None
     tied: bool
+    lr_tuned: bool
     chose: bool
     loses: float | None
     largest: float | None
@@ -74,6 +76,7 @@ def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
         weights_low=min(weights, default=None),
         weights_high=max(weights, default=None),
         tied=all(one.varied == "tied" for one in own),
+        lr_tuned=all(one.lr_tuned for one in own),
         chose=chose(own[0].source),
         loses=_mean([one.percent for one in excess]),
         largest=max((one.percent for one in excess), default=None),
