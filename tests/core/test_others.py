@@ -13,7 +13,7 @@ def test_a_half_life_in_tokens_keeps_its_tokens_whatever_the_batch():
 
 
 def test_what_is_not_known_is_asked_for():
-    with pytest.raises(ValueError, match="tokens in one optimizer step"):
+    with pytest.raises(ValueError, match="tokens per optimizer step"):
         HalfLife(10_000)(Training(steps=1_000, batch=32))
     with pytest.raises(ValueError, match="half_life"):
         HalfLife(0)

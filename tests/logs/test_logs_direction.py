@@ -70,7 +70,7 @@ def test_runs_that_disagree_about_an_unknown_metric_ask():
 
 
 def test_logs_of_two_directions_are_not_mixed():
-    with pytest.raises(ValueError, match="which way is better"):
+    with pytest.raises(ValueError, match="one metric for all"):
         advise([read_log(table("val_loss", [2.0, 1.0])), read_log(table("val_acc", [0.5, 0.6]))])
 
 

@@ -150,6 +150,8 @@ def test_a_gap_measured_far_away_is_a_dash_among_several(tmp_path, make_sweeps, 
     pd.DataFrame(made).to_csv(tmp_path / "t.csv", index=False)
     code, out = run(["analyse", str(tmp_path / "t.csv")], capsys)
     assert not code
-    _, far, near = out.out.splitlines()[:3]
+    lines = out.out.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("experiment"))
+    far, near = lines[head + 1 : head + 3]
     assert far.split()[-1] == "-"
     assert near.split()[-1] != "-"

@@ -149,7 +149,7 @@ def test_a_torn_record_is_set_aside_and_run_anew(tmp_path, torn, capfd):
     path.write_bytes(path.read_bytes()[:30].replace(b"\n", b" ") + b"\n")
     assert sorted(row.status for row in Study.open(tmp_path / "s").rows()) == ["damaged", "finished"]
     assert [(row.status, row.best_loss) for row in sweep().rows()] == [(row.status, row.best_loss) for row in whole]
-    assert "set aside" in capfd.readouterr().err
+    assert "damaged/" in capfd.readouterr().err
     assert (tmp_path / "s" / "damaged" / "sweep_target.train" / "beta-0.9-seed-1" / torn).exists()
 
 
@@ -291,9 +291,9 @@ def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"jobs": 0}, "jobs must be at least 1, got 0"),
-        ({"threads": 0}, "threads must be at least 1, got 0"),
-        ({"retries": -1}, "retries must be at least 0, got -1"),
+        ({"jobs": 0}, "jobs must be .* at least 1, got 0"),
+        ({"threads": 0}, "threads must be .* at least 1, got 0"),
+        ({"retries": -1}, "retries must be .* at least 0, got -1"),
         ({"timeout": 0.0}, "timeout must be more than 0 seconds, got 0"),
         ({"jobs": 2, "scheduler": "tcp://127.0.0.1:1"}, "give jobs or a scheduler, not both"),
     ],
