@@ -45,6 +45,26 @@ def test_thousands_from_the_first_row_are_asked_for(tmp_path):
         read_log(csv(tmp_path / "log.csv", rows))
 
 
+@pytest.mark.parametrize("gap", [" ", "'", "\u202f", ","])
+def test_printed_thousands_are_read_whole_or_asked_for(tmp_path, gap):
+    path, steps = tmp_path / "log.txt", [f"{step:,}".replace(",", gap) for step in STEPS]
+    lines = [f"step {step} | val loss {loss}\n" for step, loss in zip(steps, LOSSES, strict=True)]
+    path.write_text("".join(lines))
+    assert read_log(path).curves == [Curve(STEPS, LOSSES)]
+    path.write_text("".join(lines[1:]))
+    if gap in " ,":
+        with pytest.raises(ValueError, match="is it 1000 or 1"):
+            read_log(path)
+    else:
+        assert read_log(path).curves == [Curve(STEPS[1:], LOSSES[1:])]
+
+
+@pytest.mark.parametrize("name", ["lr", "grad_norm", "eval_runtime"])
+def test_a_setting_or_a_speed_alone_is_no_loss(tmp_path, name):
+    with pytest.raises(ValueError, match="no column that looks like a loss"):
+        read_log(csv(tmp_path / "log.csv", ["1,3", "2,2", "3,1"], f"step,{name}"))
+
+
 def test_points_are_thousands_where_losses_have_decimal_commas(tmp_path):
     rows = [f"{dotted(1000 * step)};{str(loss).replace('.', ',')}" for step, loss in enumerate(LOSSES, 1)]
     log = read_log(csv(tmp_path / "log.csv", rows, "step;val_loss"))
@@ -118,13 +138,15 @@ def test_a_log_out_of_order_is_sorted_and_that_is_said(tmp_path):
     assert warned(log, "sorted by step")
 
 
-@pytest.mark.parametrize("placeholder", ["-1", "0", "0.0", "-1.0"])
+@pytest.mark.parametrize("placeholder", ["-1", "0", "0.0", "-1.0", "-100", "999", "1e9"])
 def test_placeholders_are_not_losses(tmp_path, placeholder):
     rows = [f"{step - 250},{placeholder}\n{step},{loss}" for step, loss in zip(STEPS, LOSSES, strict=True)]
     log = read_log(csv(tmp_path / "log.csv", rows))
     assert log.curves == [Curve(STEPS, LOSSES)]
     assert warned(log, "40 values of 'val_loss'")
     assert warned(log, "placeholder")
+    if float(placeholder) > 0:  # as the last loss it would be a divergence
+        return
     same_step = [f"{step},{loss}\n{step},{placeholder}" for step, loss in zip(STEPS, LOSSES, strict=True)]
     assert read_log(csv(tmp_path / "log.csv", same_step)).curves == [Curve(STEPS, LOSSES)]
 

@@ -147,6 +147,15 @@ def test_a_log_without_a_validation_loss_is_not_adopted(tmp_path, name, losses, 
     assert not Study.open(plan.path).rows()
 
 
+def test_a_table_with_placeholders_among_its_losses_is_not_adopted(tmp_path):
+    plan, table = planned(tmp_path / "s", name="mine"), tmp_path / "runs.csv"
+    rows = [f"mine,0.5,1,{step},{-1 if step < 100 else 2}" for step in range(20, 120, 20)]
+    table.write_text("\n".join(["experiment,beta,seed,step,val_loss", *rows]))
+    done = adopt(plan, table)
+    assert done.taken == 0
+    assert "placeholders (-1)" in done.left[0]
+
+
 def test_what_the_reader_warns_of_stays_with_an_adopted_run(tmp_path):
     plan = planned(tmp_path / "s")
     log = jsonl(tmp_path / "log.jsonl", "val_loss", [2.0, 1.5, 1.2, 1.0])

@@ -76,7 +76,7 @@ def choose_metric(names: Iterable[str], requested: str | None, where: object) ->
     losses = [name for name in names if rank(name) is not None]
     if losses:
         return candidates(losses)[0]
-    metrics = list(filter(is_metric, names)) or names
+    metrics = list(filter(is_metric, names))
     if len(metrics) == 1:
         return metrics[0]
     raise ValueError(f"{where} has no column that looks like a loss; name one of: {name_list(names)}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
@@ -14,8 +15,8 @@ LIMIT = 2**17
 """Points kept of one metric, an even number: a log of any length takes the same memory."""
 
 _LAST_STEP = 2.0**53  # beyond it, floats cannot represent every whole number
-_PLACEHOLDERS = (-1.0, 0.0)
 _NEAR_ZERO = 0.1  # of the median: a loss that falls this low may reach 0
+_FAR_ABOVE = 10  # times the largest other loss
 
 
 class MetricSeries:
@@ -68,13 +69,21 @@ class MetricSeries:
 
 
 def placeholders_in(losses: Sequence[float]) -> list[float]:
-    """Which of -1 and 0 stand for "not evaluated" among losses: those far below losses that are all above 0.
+    """The values that stand for "not evaluated" among losses above 0: 0 or a negative value far below them, or a value
+    far above them that returns and is not the last.
 
     >>> placeholders_in([4.1, -1, 3.2, -1, 2.9]), placeholders_in([2.0, 0.1, 0.001, 0.0]), placeholders_in([1, -1, -2])
-    ([-1.0], [], [])
+    ([-1], [], [])
+    >>> placeholders_in([4.1, 999, 3.2, 999, 2.9]), placeholders_in([4.1, 3.2, 999, 999])
+    ([999], [])
     """
-    others = [loss for loss in losses if math.isfinite(loss) and loss not in _PLACEHOLDERS]
-    if not others or min(others) <= 0:
-        return []
-    zero_is_far = min(others) > _NEAR_ZERO * median(others)
-    return [value for value in _PLACEHOLDERS if value in losses and (value < 0 or zero_is_far)]
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    counts, above = Counter(finite), [loss for loss in finite if loss > 0]
+    below = [value for value in counts if value < 0]
+    if not above or len(below) > 1 or any(counts[value] == 1 and value != -1 for value in below):
+        return []  # the losses themselves may fall below 0
+    zero = [0.0] if 0.0 in counts and min(above) > _NEAR_ZERO * median(above) else []
+    top = max(above)
+    others = max((loss for loss in above if loss < top), default=math.inf)
+    high = [top] if counts[top] > 1 and top > _FAR_ABOVE * others and finite[-1] != top else []
+    return [*below, *zero, *high]

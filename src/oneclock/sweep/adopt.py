@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from oneclock.horizon import Curve
 from oneclock.logs import Log, read_log
+from oneclock.logs.series import placeholders_in
 from oneclock.runs import table
 from oneclock.runs.folder import Point, RunFolder, runs_of
 from oneclock.runs.key import RunKey, differences
@@ -110,6 +111,9 @@ def _from_elsewhere(plan: Plan, runs: Sequence[RunRecord], name: str) -> Adopted
         target, key = match
         if run.steps != target.budget and run.status == "finished":
             left.append(f"{run_words}: it ends at step {run.steps:,}, and the plan's runs at {target.budget:,}")
+            continue
+        if run.val is not None and (placeholders := placeholders_in(run.val.losses)):
+            left.append(f"{run_words}: it has placeholders ({placeholders[0]:g}) among its losses; leave them out")
             continue
         _write(plan, target, key, run, _points(run.val, run.train), name)
         free.remove(match)

@@ -65,11 +65,13 @@ PATTERNS: dict[str, tuple[str, ...]] = {
 ANY = "a step and a loss"
 """The name of the general pattern."""
 
+_GAPS = ", '\u2019\u00a0\u202f"  # between thousands
+_NO_GAPS = str.maketrans("", "", _GAPS)
 _COMPILED = {name: tuple(re.compile(one) for one in lines) for name, lines in PATTERNS.items()}
 _PAIR = re.compile(rf"""['"]?([\w/.-]{{1,60}})['"]?:\s*['"]?({_N})['"]?""")
 _LOOSE_PAIR = re.compile(
     r"(?<![\w/.-])([A-Za-z_][\w/.-]{0,40}(?: [A-Za-z_][\w/.-]{0,40})?)"
-    rf"[\"']?\s?[:=]?\s{{0,12}}[\"']?(\d{{1,3}}(?:,\d{{3}})+(?!\d)|{_N})(?!\.?\w|,\d)"
+    rf"[\"']?\s?[:=]?\s{{0,12}}[\"']?(\d{{1,3}}(?:[{_GAPS}]\d{{3}})+(?!\d)|{_N})(?!\.?\w|,\d)"
 )
 
 
@@ -115,7 +117,7 @@ class LineReader:
         """Names and numbers; a line with a loss and no position belongs to the last position."""
         line = _OF_EPOCHS.sub(r"\1 \2", _LEVEL.sub("", line))  # Epoch [1/20]; not with steps that begin anew each epoch
         texts = {name.replace(" ", "_"): value for name, value in _LOOSE_PAIR.findall(line)}
-        pairs = {name: float(value.replace(",", "")) for name, value in texts.items()}
+        pairs = {name: float(value.split(" ")[0].translate(_NO_GAPS)) for name, value in texts.items()}
         printed = _sorted_out(pairs | self._steps(texts))
         if printed is not None:
             self._last = printed.unit, printed.position
@@ -124,10 +126,12 @@ class LineReader:
         return PrintedLine(*self._last, losses) if self._last and losses else None
 
     def _steps(self, texts: dict[str, str]) -> dict[str, float]:
-        """The steps among named values: `12.000` may be written for 12,000."""
+        """The steps among named values: `12.000` and `12 000` may be written for 12,000."""
         if not _metrics(dict.fromkeys(texts, 0.0)):
             return {}
-        steps = {name: self._step_text.number(text) for name, text in texts.items() if names.is_step(name)}
+        steps = {
+            name: self._step_text.number(text.replace(" ", ",")) for name, text in texts.items() if names.is_step(name)
+        }
         return {name: step for name, step in steps.items() if step is not None}
 
 
