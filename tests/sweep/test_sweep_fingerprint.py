@@ -356,6 +356,18 @@ def test_modules_found_at_run_time_count(tmp_path, monkeypatch, main, files):
     assert any(name.endswith("helper.py") for name in fingerprint.of_file(tmp_path / "main.py").parts)
 
 
+def test_a_variable_that_a_command_names_counts_by_its_value(monkeypatch):
+    def code(width, place):
+        monkeypatch.setenv("WIDTH", width)
+        monkeypatch.setenv("TMPDIR", place)
+        return fingerprint.of_command("for i in 1 2; do train --width ${WIDTH} $TMPDIR/$i {beta}; done").parts
+
+    before = code("8", "/a")
+    assert list(before) == ["$WIDTH"]
+    assert code("8", "/b") == before
+    assert fingerprint.changed(before, code("16", "/a")) == ["$WIDTH"]
+
+
 @pytest.mark.parametrize(
     "command",
     [

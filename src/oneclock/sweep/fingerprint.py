@@ -3,7 +3,8 @@
 Files are hashed by their meaning (without comments, docstrings and layout), each under its path below its import root,
 so that a change can be named. For a function in a file, the file and the user's own modules that it imports count. For
 a callable, its compiled code, the content of the values that it holds or uses, and the user's own modules behind them
-count. For a command, the files that it names count. Installed packages do not count: their versions are in the record.
+count. For a command, the files and variables that it names count. Installed packages do not count: their versions are in
+the record.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from oneclock.sweep import source
 Stamp = tuple[int, int]
 """Time and size of a file: if both are unchanged, its text counts as unchanged."""
 
+_OF_THE_PLACE = ("HOME", "PWD", "USER", "HOSTNAME", "TMPDIR", "SLURM_TMPDIR", "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES")
 _LARGEST = 64 * 2**20  # of a larger file that a command names, only the size is hashed
 
 
@@ -77,7 +79,7 @@ def of_callable(function: Callable[..., Any]) -> Code:
 
 
 def of_command(command: str) -> Code:
-    """The files that a command line names: scripts and modules with their imports, other files unchanged.
+    """What a command line names: scripts and modules with their imports, other files unchanged, `$VARIABLES`.
 
     >>> of_command("python -m json.tool {beta}").parts
     {}
@@ -86,7 +88,8 @@ def of_command(command: str) -> Code:
     scripts: dict[Path, None] = {}
     _named_files(command, Path(), plain, scripts)
     code = _of_files(source.by_name(scripts))
-    parts = {**code.parts, **{name: _of_bytes(path) for name, path in plain.items()}}
+    values = {f"${name}": _hash(os.environ.get(name, "")) for name in _variables(command)}
+    parts = {**code.parts, **{name: _of_bytes(path) for name, path in plain.items()}, **values}
     return Code(dict(sorted(parts.items())), {**code.stamps, **_stamps(plain.values())})
 
 
@@ -158,6 +161,16 @@ def _words(command: str) -> Iterator[str]:
             yield from list(reader)
         except ValueError:
             yield from line.split()
+
+
+def _variables(command: str) -> set[str]:
+    """The environment variables whose values a command line takes, without those of the place where it runs.
+
+    >>> sorted(_variables("for i in 1 2; do python $HOME/a.py --width ${WIDTH} $i; done"))
+    ['WIDTH']
+    """
+    own = re.findall(r"\b(\w+)=|\b(?:for|read) +(\w+)", command)
+    return {*re.findall(r"\$\{?([A-Za-z_]\w*)", command)} - {*_OF_THE_PLACE, *(name for names in own for name in names)}
 
 
 def _is_script(path: Path) -> bool:
