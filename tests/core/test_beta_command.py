@@ -141,3 +141,12 @@ def test_the_help_is_whole_where_python_drops_docstrings(command):
     ]
     assert helps[0].returncode == 0
     assert helps[0].stdout == helps[1].stdout
+
+
+@pytest.mark.parametrize("command", [["beta", "10k"], ["evidence", "--json"], ["--help"]])
+def test_a_reader_that_leaves_ends_the_command_without_a_word(command):
+    line = [sys.executable, "-m", "oneclock", *command]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait()) == (b"", 141)
+    process.stderr.close()

@@ -71,6 +71,13 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Bad input is one line on stderr and exit code 2; ONECLOCK_DEBUG=1 shows the traceback."""
     try:
         code = _command_line()(arguments, prog_name="oneclock", standalone_mode=False)
+        print(end="", flush=True)
+    except BrokenPipeError:
+        code = _reader_left()
+    except SystemExit as ended:  # Typer's, after such an error, with the code 1
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        code = _reader_left()
     except (typer.Abort, KeyboardInterrupt):
         code = _complain("interrupted", 130)
     except (_UsageProblem, ValueError, OSError, ImportError) as error:
@@ -105,6 +112,12 @@ def _command_line() -> Any:
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""
     return whole
+
+
+def _reader_left() -> int:
+    """The exit code after `oneclock analyse STUDY | head`, as of a program that SIGPIPE ended."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is still to be flushed
+    return 128 + 13
 
 
 def _complain(message: str, code: int) -> int:
