@@ -57,6 +57,20 @@ def test_a_neighbour_without_a_result_widens_the_claim_and_leaves_a_gap_in_the_f
     assert [len(one.x) for one in lines] == [3, 1]
 
 
+@pytest.mark.parametrize("reason", [None, "stopped early: no improvement"])
+def test_runs_that_end_before_others_are_counted_in_the_verdict(tmp_path, reason):
+    for beta in (0.5, 0.9, 0.99):
+        for seed in (1, 2):
+            key = RunKey("mine", beta, seed, 1000)
+            run = RunFolder.start(tmp_path / "runs" / key.folder, key)
+            for step in (0, 500, 1000)[: 2 if beta == 0.9 else 3]:
+                run.log(step, val_loss=loss_at(beta, seed))
+            run.finish("finished", seconds=1.0, reason=reason)
+    (result,) = analyse(tmp_path, draws=10, repeats=2).experiments
+    for best in (Study.open(tmp_path).best(), result.best):
+        assert ("2 of 6 runs end before step 1,000" in best.note) == (reason is None)
+
+
 def test_no_rule_is_judged_across_a_beta_without_a_result(tmp_path):
     """A straight line over the missing beta would give a figure with a narrow CI, and a wrong one."""
     runs = [(beta, seed, loss_at(beta, seed), "finished") for beta in BETAS for seed in (1, 2, 3)]

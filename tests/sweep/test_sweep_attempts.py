@@ -185,6 +185,16 @@ def test_a_function_that_returns_early_fails_unless_it_says_so(tmp_path):
     assert "no improvement for 10 steps" in stopped.reason
 
 
+def test_a_function_that_stops_to_validate_fails(tmp_path):
+    def train(beta, seed, run):
+        run.log(10, val_loss=1.0)
+        for step in range(20, 110, 10):
+            run.log(step, train_loss=1.0)
+
+    study = run_sweep(train, 100, tmp_path / "s", betas=[0.9], seeds=[1], where=Execution(in_process=True), quiet=True)
+    assert [row.status for row in study.rows()] == ["failed"]
+
+
 @pytest.mark.parametrize(
     "steps", [range(100), range(0, 100, 10), (25, 50, 75), (99,), (1, 2, 4, 8, 16, 32, 64), (100,)]
 )

@@ -11,6 +11,7 @@ from contextlib import nullcontext, suppress
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from oneclock.runs.store import Study
@@ -333,6 +334,33 @@ def test_a_step_that_is_none_fails_its_run_alone(tmp_path, step):
     assert [row.status for row in study.rows()] == ["failed", "finished", "finished"]
     assert "run.log needs the step as a whole number from 0 on" in by_beta(study)[0.5].reason
     assert study.best().beta == 0.99
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (("a",), "run.log needs the step as a whole number from 0 on, got 'a'"),
+        ((None, 1.0), "run.log needs the step as a whole number from 0 on, got None"),
+        ((np.arange(2), 1.0), "run.log needs the step as a whole number from 0 on, got array([0, 1])"),
+        ((10, "low"), "val_loss must be a number, got 'low'"),
+        ((10, 1.0, [2.0]), "train_loss must be a number, got [2.0]"),
+    ],
+)
+def test_a_logged_value_of_a_wrong_type_is_named_in_one_line(tmp_path, values, reason):
+    def train(beta, seed, run):
+        run.log(*values)
+
+    study = run_sweep(train, 10, tmp_path / "s", betas=[0.9], seeds=[1], where=Execution(in_process=True), quiet=True)
+    (row,) = study.rows()
+    assert row.reason.partition(": ")[2] == reason
+
+
+def test_an_array_of_one_number_is_a_loss(tmp_path):
+    def train(beta, seed, run):
+        return np.array(1 + beta)
+
+    study = run_sweep(train, 10, tmp_path / "s", betas=[0.9], seeds=[1], where=Execution(in_process=True), quiet=True)
+    assert [row.best_loss for row in study.rows()] == [1.9]
 
 
 def test_an_attempt_that_finds_nothing_left_to_do_finishes_the_run(tmp_path):

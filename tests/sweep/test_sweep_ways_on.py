@@ -153,6 +153,11 @@ def test_more_jobs_than_gpus_is_said(monkeypatch):
         ({"train": 3}, "must be a function"),
         ({"train": "vit-digits"}, "experiment_target"),
         ({"budget": None}, "give the budget of a run in steps"),
+        ({"out": 3}, "out must be a folder, got 3"),
+        ({"name": 3}, "name must be text"),
+        ({"adopt": 3}, "adopt must be a path"),
+        ({"observers": 3}, "observers must be a list"),
+        ({"observers": [3]}, "observers must be a list"),
     ],
 )
 def test_bad_values_are_one_clear_line_without_options_of_the_command_line(tmp_path, values, words):

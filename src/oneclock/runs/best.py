@@ -21,13 +21,16 @@ from oneclock.runs.key import Beta
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import LEVEL, CellRun, Difference, Interval, PairedSweep
 from oneclock.runs.planned import missing_in_words
-from oneclock.runs.record import RunRecord
+from oneclock.runs.record import ON_PURPOSE, RunRecord
 from oneclock.runs.sweeps import Sweep
 
 __all__ = ["Baseline", "Best", "Difference", "Interval", "LEVEL", "at_best_lrs", "best_beta", "best_of"]
 
 NEAR = 5
 """Betas that share one parabola: the best and two to each side."""
+
+_SAME_LENGTH = 0.99
+"""Runs whose last steps differ by a smaller share count as equally long."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +144,16 @@ def best_of(runs: Iterable[RunRecord]) -> Best:
 
 
 def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
-    """The verdict with a note on runs without a result: with them another beta might be the best."""
-    without = [run for run in runs if math.isnan(run.loss)]
+    """The verdict with a note on runs without a result, or with less training: another beta might be the best."""
+    records = list(runs)
+    without = [run for run in records if math.isnan(run.loss)]
     missing = [run.key for run in without if run.status in ("waiting", "damaged")]
     own = [run for run in without if run.beta == best.beta and best.lr in (None, run.lr)]
     notes = (
         best.note,
         _lost(best, sum(run.key not in missing for run in own)),
         missing_in_words(missing) if missing else "",
+        _shorter(records),
     )
     return replace(best, note="; ".join(filter(None, notes)), lost_runs=len(own))
 
@@ -158,6 +163,22 @@ def _lost(best: Best, runs: int) -> str:
     if not runs or best.beta is None:
         return ""
     return f"{runs} run{' has' if runs == 1 else 's have'} no result at {short_beta(best.beta)}"
+
+
+def _shorter(runs: Sequence[RunRecord]) -> str:
+    """Finished runs that end before others, other than on purpose.
+
+    >>> from oneclock.runs.key import RunKey
+    >>> _shorter([RunRecord(RunKey("a", 0.9, seed, 900), "finished", 300 * seed) for seed in (1, 2, 3)])
+    '2 of 3 runs end before step 900, the earliest at step 300'
+    """
+    ends = [run.steps for run in runs if run.status == "finished" and not (run.reason or "").startswith(ON_PURPOSE)]
+    last = max(ends, default=0)
+    early = [step for step in ends if step < _SAME_LENGTH * last]
+    if not early:
+        return ""
+    end = "ends" if len(early) == 1 else "end"
+    return f"{len(early)} of {len(ends)} runs {end} before step {last:,}, the earliest at step {min(early):,}"
 
 
 def judge(sweep: PairedSweep) -> Best:

@@ -29,6 +29,9 @@ trusted.
 
 ENDS: frozenset[str] = frozenset(get_args(End))
 
+ON_PURPOSE = "stopped early"
+"""Start of the reason of a run that ended before its budget on purpose."""
+
 
 @dataclass(frozen=True)
 class RunRecord:

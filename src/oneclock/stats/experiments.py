@@ -104,7 +104,7 @@ class FittedSweep:
 def fitted(whole: Sweep, sweep: Sweep, steps: float) -> FittedSweep:
     """Fit a sweep once, for everything that is said about it."""
     fit = PairedSweep(cell_runs(whole))
-    return FittedSweep(whole, sweep, fit, with_missing(judge(fit), whole.without_result), steps)
+    return FittedSweep(whole, sweep, fit, with_missing(judge(fit), whole.runs), steps)
 
 
 def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:

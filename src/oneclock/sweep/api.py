@@ -97,6 +97,7 @@ def run_sweep(
     >>> study.choice()
     0.9
     """
+    _check_types(out, name, adopt, observers)
     many = cast("Sequence[Trainable]", train if isinstance(train, list | tuple) else [train])
     targets = [target_of(one, budget, name, processes, allow_early_stop) for one in many]
     lists = {"betas": betas, "seeds": seeds, "learning_rates": learning_rates, "baselines": baselines}
@@ -114,6 +115,18 @@ def run_sweep(
         if not quiet:
             print("\n".join(map(printable, lines)))
     return sweep(plan, where, quiet, observers)
+
+
+def _check_types(out: object, name: object, adopt: object, observers: object) -> None:
+    """ValueError for a value of `run_sweep` of a wrong type."""
+    if not isinstance(out, str | os.PathLike):
+        raise ValueError(f"out must be a folder, got {out!r}")
+    if not (name is None or isinstance(name, str)):
+        raise ValueError(f"name must be text, got {name!r}")
+    if not isinstance(adopt, str | os.PathLike | Sequence):
+        raise ValueError(f"adopt must be a path or a list of paths, got {adopt!r}")
+    if not isinstance(observers, Sequence) or not all(hasattr(one, "evaluated") for one in observers):
+        raise ValueError(f"observers must be a list, such as [TensorBoard(folder)], got {observers!r}")
 
 
 def make_plan(

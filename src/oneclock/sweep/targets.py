@@ -17,11 +17,12 @@ import inspect
 import math
 import multiprocessing
 import os
+import reprlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -29,7 +30,7 @@ from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey, plain_float, safe_name
 from oneclock.runs.lock import check_held
 from oneclock.runs.protocols import SEEDS
-from oneclock.runs.record import RunRecord, environment
+from oneclock.runs.record import ON_PURPOSE, RunRecord, environment
 from oneclock.sweep import fingerprint, source
 from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.processes import forked_children_end_here, is_first, run_processes, several
@@ -166,6 +167,10 @@ class Diverged(Exception):
     """A loss that is not finite was logged: the run ends here as diverged."""
 
 
+class NotANumber(ValueError):
+    """A loss or metric that is not a number."""
+
+
 class RunHandle:
     """The argument `run` of a function: it logs evaluations, and has the budget and a folder for files.
 
@@ -195,17 +200,16 @@ class RunHandle:
             train_loss: The training loss.
             metrics: Other numbers to keep with the curve, such as `accuracy=0.9`. They are not used to compare runs.
         """
-        if not 0 <= step < 2**53 or step != int(step):
-            raise ValueError(f"run.log needs the step as a whole number from 0 on, got {step!r}")
+        step = _logged_step(step)
         losses = {"val_loss": val_loss, "train_loss": train_loss}
-        numbers = {name: float(loss) for name, loss in losses.items() if loss is not None}
+        numbers = {name: _logged_number(name, loss) for name, loss in losses.items() if loss is not None}
+        more = {name: _logged_number(name, value) for name, value in metrics.items()}
         if os.getpid() != self._process and multiprocessing.parent_process() is None:
             raise RuntimeError("run.log was called in a forked child: its losses would mix with those of its parent")
         if self._record is None:
             return
-        self._begin(int(step))
-        more = {name: float(value) for name, value in metrics.items()}
-        self._record.log(int(step), numbers.get("val_loss"), numbers.get("train_loss"), more)
+        self._begin(step)
+        self._record.log(step, numbers.get("val_loss"), numbers.get("train_loss"), more)
         self._logged |= "val_loss" in numbers
         for name, loss in numbers.items():
             if not math.isfinite(loss):
@@ -226,6 +230,32 @@ class RunHandle:
     def stop_early(self, reason: str = "early stopping") -> None:
         """Declare that this run ends before its budget on purpose. Call it before the function returns."""
         self._stopped = str(reason)
+
+
+def _logged_step(step: Any) -> int:
+    """A step given to `run.log` as an int; ValueError if it is none."""
+    try:
+        whole = int(step)
+        if 0 <= whole < 2**53 and whole == step:
+            return whole
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: torch's, for several numbers
+        pass
+    raise ValueError(f"run.log needs the step as a whole number from 0 on, got {reprlib.repr(step)}")
+
+
+def _logged_number(name: str, value: Any) -> float:
+    """A loss or metric that a function logged or returned, as a float.
+
+    >>> _logged_number("accuracy", "good")
+    Traceback (most recent call last):
+    oneclock.sweep.targets.NotANumber: accuracy must be a number, got 'good'
+    """
+    try:
+        if not isinstance(value, str | bytes):
+            return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        pass
+    raise NotANumber(f"{name} must be a number, got {reprlib.repr(value)}")
 
 
 class OwnCode:
@@ -383,8 +413,9 @@ class Function(OwnCode):
         try:
             returned = self._call(key, run)
             run._begin(None)
-            if not run._logged and isinstance(returned, Real):
-                run.log(self.budget, val_loss=float(returned))
+            if not run._logged and returned is not None:
+                with suppress(NotANumber):
+                    run.log(self.budget, val_loss=returned)
         except Diverged:
             assert run._diverged is not None
         return record.finish(*self._ending(run, record, time.monotonic() - started))
@@ -395,11 +426,11 @@ class Function(OwnCode):
             return "diverged", seconds, None, run._diverged
         if not run._logged:
             return "failed", seconds, None, f"{NO_LOSS}: call run.log(step, val_loss=...) or return the loss"
-        why = why_incomplete([point.step for point in record.points()], self.budget)
+        why = why_incomplete([point.step for point in record.points() if point.val_loss is not None], self.budget)
         if why is not None and run._stopped is None and not self.allow_early_stop:
             way = "log optimizer steps; if it may end early, call run.stop_early(reason) or allow_early_stop"
             return "failed", seconds, None, f"{INCOMPLETE}: {why}; {way}"
-        stopped = run._stopped and f"stopped early: {run._stopped}"
+        stopped = run._stopped and f"{ON_PURPOSE}: {run._stopped}"
         earlier = None if run._earlier is None else run._earlier.note
         return "finished", seconds, None, "; ".join(filter(None, (stopped, earlier))) or None
 
