@@ -3,8 +3,8 @@
 Files are hashed by their meaning (without comments, docstrings and layout), each under its path below its import root,
 so that a change can be named. For a function in a file, the file and the user's own modules that it imports count. For
 a callable, its compiled code, the content of the values that it holds or uses, and the user's own modules behind them
-count. For a command, the files and variables that it names count. Installed packages do not count: their versions are in
-the record.
+count. For a command, the files and variables that it names count. Installed packages do not count: their versions are
+in the record.
 """
 
 from __future__ import annotations
