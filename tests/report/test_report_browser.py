@@ -1,6 +1,7 @@
 """The page in a real Chromium, opened from disk with the network off."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,9 @@ from report_studies import SCRIPT, write_study
 from oneclock.report import folder
 from oneclock.report.explorer import lengths
 from oneclock.report.subject import Subject, subject_of
-from oneclock.rule import RECOMMENDED, nearest_beta
+from oneclock.rule import RECOMMENDED
+from oneclock.runs.best import beta_list
+from oneclock.runs.paired import between
 from oneclock.stats.verdict import percent
 
 Open = Callable[..., Opened]
@@ -55,15 +58,17 @@ def test_slider_moves_the_choice_and_agrees_with_python(open_page: Open, report:
     opened.page.select_option("#experiment", label=result.name)
     assert opened.text("#at-steps") == f"{result.steps:,g} steps"  # it starts at the experiment's own length
     places = []
-    for index in (0, 40, 77, len(stops) // 2, 130, len(stops) - 1):
+    for index in sorted((0, 40, 77, len(stops) // 2, 130, len(stops) - 1)):
         opened.page.locator("#horizon").fill(str(index))
-        chosen = nearest_beta(RECOMMENDED(stops[index]), betas)
-        point = result.points[betas.index(chosen)]
+        shares = between(RECOMMENDED(stops[index]), betas) or {}
+        points = {point.beta: point for point in result.points}
+        excess = math.expm1(sum(share * math.log1p(points[beta].excess) for beta, share in shares.items()))
         assert opened.text("#at-steps") == f"{stops[index]:,.10g} steps"
         assert float(opened.text("#at-beta")) == pytest.approx(RECOMMENDED(stops[index]), abs=5e-5)
-        assert opened.text("#at-choice") == f"{chosen:g}"
-        assert opened.text("#at-gap") == percent(point.excess)
-        assert opened.text("#at-loss") == f"{point.loss:.5g}"
+        assert opened.text("#at-swept") == beta_list(tuple(shares))
+        assert opened.text("#at-gap") == percent(excess)
+        best = min(points.values(), key=lambda point: abs(point.excess)).loss
+        assert float(opened.text("#at-loss")) == pytest.approx(best * (1 + excess), rel=1e-4)
         frames = opened.page.locator('#sweep path[d^="M0-9"]')
         assert frames.count() == 1
         places.append(float(frames.get_attribute("transform").split("(")[1].split()[0]))
@@ -180,8 +185,8 @@ def test_page_data_are_the_analysis(report: Path, subject: Subject) -> None:
     embedded = json.loads(text.split('id="data">')[1].split("</script>")[0])
     for shown, result in zip(embedded["explorer"]["experiments"], subject.analysis.experiments, strict=True):
         assert shown["name"] == result.name
-        assert [point["gap"] for point in shown["points"]] == [percent(point.excess) for point in result.points]
         own = embedded["explorer"]["stops"][shown["start"]]
         assert own["steps"] == f"{result.steps:,.0f}"
-        chosen = nearest_beta(RECOMMENDED(result.steps), [point.beta for point in result.points])
-        assert shown["points"][shown["choices"][shown["start"]]]["beta"] == f"{chosen:g}"
+        answer = next(rule for rule in result.rules if rule.name == "recommended")
+        assert answer.excess is not None
+        assert shown["costs"][shown["start"]]["gap"] == percent(answer.excess)  # as the first screen has it

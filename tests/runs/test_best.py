@@ -146,7 +146,7 @@ def test_the_commands_print_it_as_json(tmp_path):
     ("case", "beta", "word"),
     [
         ("unequal seeds", 0.9, "statistically"),
-        ("a diverged run", 0.82217, ""),
+        ("a diverged run", 0.82217, "the same factor"),  # the valley is symmetric
         ("all but one diverged", None, "nothing to compare it with"),
         ("equal losses", None, "the same loss"),
         ("equal but for the seed", None, "the same loss"),
@@ -162,7 +162,15 @@ def test_the_best_of_a_case_and_what_is_said_of_it(case, beta, word):
     found = best_beta((b, seed, loss) for (b, seed), loss in MADE[case].items())
     assert found.beta == beta
     assert word in found.note
-    assert (found.interval is None) == (beta is None or case in ("one seed", "two equal seeds"))
+    assert (found.interval is None) == (beta is None or case in ("one seed", "two equal seeds", "a diverged run"))
+
+
+@pytest.mark.parametrize("kind", [float, np.float32])
+def test_seeds_that_differ_by_one_factor_give_no_certainty_by_rounding(kind):
+    found = best_beta(
+        (b, s, float(kind(valley(b, 1) * factor))) for b in BETAS for s, factor in {1: 1, 2: 0.5, 3: 3}.items()
+    )
+    assert (found.beta, found.interval, found.tied_with) == (0.9, None, ())
 
 
 def test_a_beta_that_failed_beyond_the_best_was_swept_all_the_same():

@@ -10,6 +10,7 @@ from oneclock.report import folder
 from oneclock.report.brief import in_words
 from oneclock.report.subject import subject_of
 from oneclock.report.sweeps import sweep_chart
+from oneclock.report.words import answer
 from oneclock.rule import Fixed
 from oneclock.runs.best import Baseline, Best, Difference, Interval, best_beta, judge, next_step
 from oneclock.runs.folder import RunFolder
@@ -289,3 +290,22 @@ def test_noise_is_pooled_over_all_cells_and_separate_for_a_pair_that_spreads_mor
     assert sweep.noise[0].spread < 0.002 < 0.05 < sweep.noise[1].spread
     calm = [((0.9, 0.999), 1.0, s, loss_at(0.9, s)) for s in (1, 2, 3)]
     assert PairedSweep([*runs, *calm]).noise[0].freedom == 11 * 2 - 2
+
+
+def test_runs_without_a_result_are_in_the_table_of_a_report(tmp_path):
+    runs = [(b, s, loss_at(b, s), "failed" if b == 0.94377 else "finished") for b in BETAS for s in (1, 2, 3)]
+    path = write(tmp_path / "s", runs)
+    folder.write_subject(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
+    (first,), (again,) = (
+        analyse(source, draws=10, repeats=2).experiments
+        for source in (tmp_path / "s", tmp_path / "report" / "data" / "runs.csv")
+    )
+    assert first.not_measured == again.not_measured == (0.94377,)
+    assert (first.best.interval, first.best.not_measured) == (again.best.interval, again.best.not_measured)
+
+
+def test_no_rule_has_the_best_beta_where_none_is_best():
+    table = {"experiment": "a" * 6, "budget": [9_000] * 6, "beta": [0.5, 0.76, 0.9] * 2, "seed": [1] * 3 + [2] * 3}
+    (result,) = analyse(table | {"min_val_loss": [2.0] * 6}, draws=10, repeats=2).experiments
+    assert result.best.beta is None
+    assert not [line for line in answer(result) if line.endswith("the best.")]

@@ -134,7 +134,7 @@ def test_runs_are_counted_once_from_wherever_the_study_is_named(tmp_path, monkey
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     assert work("../s", Execution(jobs=2)) is None
-    assert "[6 of at most 6 runs]" in capsys.readouterr().out
+    assert "[6 of 6 runs]" in capsys.readouterr().out
 
 
 def test_a_run_that_ends_while_a_table_is_made_is_not_called_interrupted(tmp_path):

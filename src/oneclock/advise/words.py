@@ -157,6 +157,8 @@ def _horizon(advice: Advice) -> str:
         return f"{plan}; the loss turned, and later evaluations confirm it"
     interval = f"; 90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))}"
     interval = interval if advice.low < advice.high else ""
+    if advice.diverged:
+        return f"{plan}; no confirmed turn before the run diverged{interval}"
     likely = f"{_percent(advice.stays)} likely to be useful to the end"
     turn = f"; if not, the turn is most likely near {plain(_digits(advice.turn))}" if advice.stays < _SURE else ""
     return f"{plan}; no confirmed turn{interval}; {likely}{turn}"

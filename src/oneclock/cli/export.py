@@ -12,12 +12,14 @@ from oneclock.plain_text import printable
 
 def command(
     study: Annotated[Path, typer.Argument(help="The study's folder.")],
-    to: Annotated[str, typer.Option(help="tensorboard, mlflow, wandb (offline) or optuna.")],
+    to: Annotated[str | None, typer.Option(help="tensorboard, mlflow, wandb (offline) or optuna.")] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder; default: STUDY-TO beside the study.")] = None,
 ) -> None:
     """Write the ended runs, with their curves, as the files of another tool. Nothing is sent anywhere."""
     from oneclock.export import export
 
+    if to is None:
+        raise ValueError("name the tool: --to tensorboard, mlflow, wandb or optuna")
     folder = out or study.with_name(f"{study.name}-{to}")
     count, look = export(study, to, folder)
     print(printable(f"{count} runs are in {folder}; look: {look}"))

@@ -18,4 +18,5 @@ def command(
     opened = Study.open(study)
     with take_alone(opened.path):
         count = opened.forget_failed()
-    print(f"{count} failed runs will be tried again; run the same `oneclock sweep` again")
+    runs = f"{count} failed run{'' if count == 1 else 's'} will be tried again"
+    print(f"{runs}; run the same `oneclock sweep` again, with --keep-runs if your code has changed")

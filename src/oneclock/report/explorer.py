@@ -15,10 +15,12 @@ from oneclock.report import palette
 from oneclock.report.chart import Chart, memory_position, trace
 from oneclock.report.selection import POINTS, experiments_to_draw
 from oneclock.report.sweeps import all_betas, curve_chart, curves_within, sweep_chart
-from oneclock.rule import RECOMMENDED, nearest_beta
+from oneclock.rule import RECOMMENDED
+from oneclock.runs.best import at_best_lrs, beta_list
 from oneclock.runs.table import Sweep, Sweeps
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.results import BetaPoint, ExperimentResult
+from oneclock.stats.experiments import fitted, rule_cost
+from oneclock.stats.results import ExperimentResult, RuleCost
 from oneclock.stats.verdict import count_of, interval_words, percent
 
 STOPS = 40
@@ -31,7 +33,7 @@ FRAME = "recommended beta"
 
 
 def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
-    """All data of the slider, as plain values. The recommended beta is rounded to a swept one."""
+    """All data of the slider, as plain values. A cost is interpolated between swept betas, as in the answer."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
     axis, results = all_betas(analysis), experiments_to_draw(analysis)
     stops = lengths([result.steps for result in results], axis)
@@ -44,8 +46,7 @@ def explorer(study: Sweeps, analysis: Analysis) -> dict[str, Any]:
                 "name": result.name,
                 "sweep": chart_data(_chart(sweep_chart(result, axis))),
                 **_curves(sweeps[result.name], result, POINTS // len(results)),
-                "points": [_point(point) for point in result.points],
-                "choices": choices([point.beta for point in result.points], stops),
+                "costs": _costs(sweeps[result.name], result, stops),
                 "start": stops.index(float(result.steps)),
             }
             for result in results
@@ -82,15 +83,6 @@ def lengths(planned: Sequence[float], betas: Sequence[float]) -> list[float]:
     return sorted({*within, *map(float, planned)})
 
 
-def choices(betas: Sequence[float], stops: Sequence[float]) -> list[int]:
-    """For each length, which of the betas is nearest to the recommended one.
-
-    >>> choices([0.5, 0.9, 0.99], [100, 4_000, 1_000_000])
-    [0, 1, 2]
-    """
-    return [betas.index(nearest_beta(RECOMMENDED(stop), betas)) for stop in stops]
-
-
 def chart_data(chart: Chart | None) -> dict[str, Any] | None:
     """A chart as the page reads it: curves with six digits, without empty fields."""
     if chart is None:
@@ -116,13 +108,21 @@ def _stop(steps: float) -> dict[str, Any]:
     return {"steps": f"{steps:,.10g}", "inside": inside, "beta": format_beta(beta), "memory": f"{memory:,.3g}"}
 
 
-def _point(point: BetaPoint) -> dict[str, Any]:
-    """A swept beta: where it is drawn and what it loses, as printed; `y` is None if it has no finite loss."""
-    shown = {"beta": f"{point.beta:g}", "x": memory_position(point.beta)}
-    if not math.isfinite(point.loss):
-        return shown | {"y": None, "loss": None, "gap": "no finite loss", "interval": ""}
-    cost = {"gap": percent(point.excess), "interval": interval_words(point.interval).strip(" ()")}
-    return shown | {"y": point.loss, "loss": f"{point.loss:.5g}"} | cost
+def _costs(sweep: Sweep, result: ExperimentResult, stops: Sequence[float]) -> list[dict[str, Any]]:
+    """For each length, what the recommended beta loses in this experiment."""
+    one = fitted(sweep, at_best_lrs(sweep), result.steps)
+    best = one.fit.losses[one.reference]
+    return [_cost(rule_cost(one, "recommended", RECOMMENDED, steps), best) for steps in stops]
+
+
+def _cost(cost: RuleCost, best: float) -> dict[str, Any]:
+    """Where a cost is drawn, and its texts; `y` is None if no finite loss is known there."""
+    shown = {"beta": beta_list(cost.neighbours) if cost.neighbours else None}
+    if cost.beta is None or cost.excess is None or not math.isfinite(cost.excess):
+        return shown | {"y": None, "loss": None, "gap": "not measured" if cost.excess is None else "a run diverged"}
+    loss = best * (1 + cost.excess)
+    at = {"x": _short(memory_position(cost.beta)), "y": _short(loss), "loss": f"{loss:.5g}"}
+    return shown | at | {"gap": percent(cost.excess), "interval": interval_words(cost.interval).strip(" ()")}
 
 
 def _short(value: Any) -> Any:

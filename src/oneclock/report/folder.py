@@ -31,6 +31,7 @@ from oneclock.report.subject import Subject, subject_of
 from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figures
 from oneclock.rule import REFRESHES, Rule
+from oneclock.runs.columns import STATES
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep
 from oneclock.stats import Analysis, Sweeps, as_json
@@ -174,14 +175,16 @@ _EVALUATIONS = ("step", "val_loss", "train_loss")
 def _runs(study: Sweeps, analysis: Analysis) -> Iterator[str]:
     used = {result.name: result.horizons.used for result in analysis.experiments}
     for sweep in study.sweeps:
-        for run in (*sweep.tied, *sweep.untied):
+        for run in sweep.runs:
             yield _line(*_head(sweep, used[sweep.name], run), run.best_loss, run.best_train_loss)
 
 
 def _head(sweep: Sweep, t_es: float | None, run: RunRecord) -> tuple[Any, ...]:
-    """The cells that name a run in a table, with its status: without it a diverged run would look like a good one."""
+    """The cells that name a run in a table, with its status: without it a diverged run would look like a good one, and
+    nobody would know that a beta without a result was swept.
+    """
     beta, beta2 = (run.beta, None) if run.key.is_tied else run.key.betas
-    status = "diverged" if run.diverged else run.status
+    status = "diverged" if run.diverged else run.status if run.status in STATES else "unfinished"
     return sweep.name, sweep.split, sweep.budget, t_es, beta, beta2, run.lr, run.seed, status
 
 
@@ -191,7 +194,7 @@ def _evaluations(study: Sweeps) -> Iterator[str]:
     The cells that all rows of a run share are formatted once, since there may be millions of rows.
     """
     for sweep in study.sweeps:
-        for run in (*sweep.tied, *sweep.untied):
+        for run in sweep.runs:
             start = _line(*_head(sweep, sweep.t_es, run)).removesuffix(_END)
             val, train = (_texts(curve) for curve in (run.val, run.train))
             for step in sorted(val | train) or [

@@ -73,7 +73,8 @@ def _beside(result: ExperimentResult) -> Iterator[str]:
     """The baselines, if they ran: how their losses compare with the recommended beta's."""
     for one in result.baselines:
         lr = "" if one.lr is None else f" at lr {one.lr:g}"
-        against = f"the {'recommended' if one.is_recommended else 'best'} beta {short_beta(one.against)}"
+        which = "the recommended " if one.is_recommended else "" if result.best.beta is None else "the best "
+        against = f"{which}beta {short_beta(one.against)}"
         if not math.isfinite(one.excess):
             yield f"{one.name}{lr} diverged or has no result."
             continue
@@ -86,20 +87,22 @@ def _costs(result: ExperimentResult) -> Iterator[str]:
     names = {"recommended": "Recommended", "paper": "The paper's rule"}
     for rule in result.rules:
         what = f"{names.get(rule.name, rule.name)} for {result.steps:,g} steps"
-        yield f"{what}: {_cost(rule, alone=len(result.points) == 1)}."
+        yield f"{what}: {_cost(rule, result)}."
 
 
-def _cost(rule: RuleCost, alone: bool) -> str:
-    """What a rule would have cost; empty for a beta far from all swept ones, and for a single swept beta."""
+def _cost(rule: RuleCost, result: ExperimentResult) -> str:
+    """What a rule would have cost: in words where it was not measured, or where there is no best beta."""
     if rule.beta is None:
         return "no beta"
     beta = f"beta {short_beta(rule.beta)}"
     if rule.excess is None:
         return f"{beta}, not measured (no result near it)"
-    if alone:
-        return f"{beta}, with nothing to compare it with"
     if not math.isfinite(rule.excess):
-        return f"{beta}, where a run diverged"
+        at = [point.beta for point in result.points if not math.isfinite(point.loss) and point.beta in rule.neighbours]
+        return f"{beta}, not known: a run diverged at {beta_list(at)}"
+    if result.best.beta is None:
+        finite = sum(math.isfinite(point.loss) for point in result.points)
+        return f"{beta}, with nothing to compare it with" if finite == 1 else f"{beta}, the same loss as the others"
     if rule.excess == 0:
         return f"{beta}, the best"
     if percent(rule.excess) == percent(0):

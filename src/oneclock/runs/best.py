@@ -56,7 +56,7 @@ class Best:
     It is None if the spread between seeds is unknown. `lr` is the learning rate that the best beta was best at; None
     where one was used. `at_edge` names what was swept too little, `beta` or `lr`: the best lies at the edge of the
     sweep, and may lie beyond it. `seeds_repeat` says that every seed gave the same losses. `lost_runs` counts the runs
-    at the best beta that have no result.
+    without a result at the best beta; at all betas if none is best.
     """
 
     beta: float | None
@@ -130,7 +130,7 @@ def cell_runs(sweep: Sweep) -> list[CellRun]:
     return [cell_run(run) for run in sweep.runs]
 
 
-def best_of(runs: Iterable[RunRecord]) -> Best:
+def best_of(runs: Iterable[RunRecord], under_way: bool = False) -> Best:
     """The verdict on a sweep: the best tied beta at its best learning rate, its 95 % CI, and baselines beside it.
 
     >>> from oneclock.runs.key import RunKey
@@ -140,11 +140,14 @@ def best_of(runs: Iterable[RunRecord]) -> Best:
     (0.9, 0.5)
     """
     records = list(runs)
-    return with_missing(judge(PairedSweep(map(cell_run, records))), records)
+    return with_missing(judge(PairedSweep(map(cell_run, records))), records, under_way)
 
 
-def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
-    """The verdict with a note on runs without a result, or with less training: another beta might be the best."""
+def with_missing(best: Best, runs: Iterable[RunRecord], under_way: bool = False) -> Best:
+    """The verdict with a note on runs without a result, or with less training: another beta might be the best.
+
+    While a sweep is under way, planned runs are not missing but still to come.
+    """
     records = list(runs)
     without = [run for run in records if math.isnan(run.loss)]
     missing = [run.key for run in without if run.status in ("waiting", "damaged")]
@@ -152,10 +155,11 @@ def with_missing(best: Best, runs: Iterable[RunRecord]) -> Best:
     notes = (
         best.note,
         _lost(best, sum(run.key not in missing for run in own)),
-        missing_in_words(missing) if missing else "",
+        missing_in_words(missing, under_way) if missing else "",
         _shorter(records),
     )
-    return replace(best, note="; ".join(filter(None, notes)), lost_runs=len(own))
+    lost = own if best.beta is not None else without
+    return replace(best, note="; ".join(filter(None, notes)), lost_runs=len(lost))
 
 
 def _lost(best: Best, runs: int) -> str:
@@ -201,7 +205,7 @@ def judge(sweep: PairedSweep) -> Best:
     between = _widened(Interval(beta, beta), swept, unknown) if interval is None else interval
     not_measured = tuple(one for one in unknown if one in between)
     lr, edges = _edges(best, swept, unknown, _swept_lrs(sweep))
-    notes = [*edges.values(), _missing(not_measured), _seeds(sweep, tied_with, bool(not_measured))]
+    notes = [*edges.values(), _missing(not_measured), _seeds(sweep, tied_with, bool(unknown))]
     return Best(
         beta=beta,
         interval=interval,
@@ -228,7 +232,7 @@ def _why_none(sweep: PairedSweep, tied: Sequence[Cell], finite: Sequence[Cell]) 
         return "only one beta has a loss: there is nothing to compare it with"
     losses = [sweep.losses[cell] for cell in finite]
     if max(losses) - min(losses) <= 1e-12 * max(map(abs, losses)):
-        return "all betas end at the same loss"
+        return f"all betas {'' if len(finite) == len(tied) else 'with a loss '}end at the same loss"
     return ""
 
 
@@ -323,7 +327,7 @@ def _ties(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
     if not sweep.has_noise:
         if sweep.noise[0].freedom:
             return "seeds differ by the same factor at every beta, so there is no interval"
-        return "one seed: no interval"
+        return f"{'one seed' if len(sweep.seeds) == 1 else 'too few seeds'}: no interval"
     if not tied_with:
         return f"statistically different from every other beta{' with a result' if missing else ''}"
     if len(tied_with) > 4:
@@ -344,6 +348,8 @@ def next_step(best: Best) -> str:
     >>> next_step(Best(0.9, Interval(0.9, 0.9), (), ""))
     'BalancedAdamW(model.parameters(), lr=..., beta=0.9)'
     """
+    if best.beta is None and best.lost_runs:
+        return f"get the missing results, {best.lost_runs} in all (the same sweep again, oneclock retry, or wait)."
     if best.beta is None:
         return "sweep more betas, or more seeds, with --extend."
     if best.seeds_repeat:

@@ -11,7 +11,7 @@ import numpy as np
 
 from oneclock.horizon import Curve
 from oneclock.runs.key import RunKey
-from oneclock.runs.record import RunRecord, has_diverged
+from oneclock.runs.record import RunRecord, Status, has_diverged
 from oneclock.runs.sweeps import SPLITS, Sweep, missing_from
 
 _SPELLINGS = {**{split: split for split in SPLITS}, "dev": "development", "held-out": "heldout"}
@@ -37,7 +37,7 @@ class Rows:
     step: np.ndarray
     val: np.ndarray
     train: np.ndarray
-    diverged: np.ndarray
+    status: np.ndarray
     curves: bool
     known_steps: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ class Rows:
             step=step,
             val=numbers(val),
             train=numbers(train),
-            diverged=_diverged(columns.get("status"), count),
+            status=_states(columns.get("status"), count),
             curves=curves,
         )
         rows._refuse_duplicates()
@@ -109,9 +109,12 @@ class Rows:
         A row with a training loss and no validation loss is an evaluation of the training loss alone.
         """
         first = rows[0]
+        if without := {*self.status[rows]} & {*WITHOUT}:
+            status: Status = "failed" if "failed" in without else "interrupted"
+            return RunRecord(key=self._run_key(first), status=status)
         step, val, train = self.step[rows], self.val[rows], self.train[rows]
         validated, trained = ~np.isnan(val) | np.isnan(train), ~np.isnan(train)
-        diverged = self.diverged[rows].any() or has_diverged(val[validated][-1:].tolist())
+        diverged = "diverged" in self.status[rows] or has_diverged(val[validated][-1:].tolist())
         best_step = int(step[np.where(np.isfinite(val), val, np.inf).argmin()])
         return RunRecord(
             key=self._run_key(first),
@@ -149,14 +152,18 @@ class Rows:
         """One experiment from its runs. Columns that must have one value for the whole experiment are checked here."""
         rows = np.flatnonzero(self.experiment == code)
         name = self.names[code]
+        ended = [run for run in runs if run.status in ("finished", "diverged")]
+        without = [run for run in runs if run not in ended]
+        left_out = [f"{name}: beta {run.beta}, seed {run.seed} has no result; left out" for run in without]
         return Sweep(
             name=name,
             split=str(self._one("split", self.split, rows)),
             budget=_known(self._one("budget", self.budget, rows)),
             t_es=_known(self._one("t_es", self.t_es, rows)),
-            tied=tuple(run for run in runs if run.key.is_tied),
-            untied=tuple(run for run in runs if not run.key.is_tied),
-            missing=tuple(missing_from(name, runs)),
+            tied=tuple(run for run in ended if run.key.is_tied),
+            untied=tuple(run for run in ended if not run.key.is_tied),
+            missing=(*missing_from(name, ended), *left_out),
+            without_result=tuple(without),
         )
 
     def _one(self, column: str, values: np.ndarray, rows: np.ndarray) -> Any:
@@ -207,14 +214,19 @@ def _splits(values: Sequence[Any] | None, count: int) -> np.ndarray:
     return np.array([_SPELLINGS[_text(value).lower()] for value in values])
 
 
-def _diverged(values: Sequence[Any] | None, count: int) -> np.ndarray:
-    """Which rows belong to a diverged run, by the table's own status column."""
+WITHOUT = ("failed", "unfinished")
+STATES = ("finished", "diverged", *WITHOUT)
+"""What a table may say of a run; those in `WITHOUT` have no result."""
+
+
+def _states(values: Sequence[Any] | None, count: int) -> np.ndarray:
+    """The state of each row's run, by the table's own status column; empty where it says nothing."""
     if values is None:
-        return np.zeros(count, bool)
+        return np.full(count, "")
     for row, value in enumerate(values):
-        if _text(value) not in ("", "finished", "diverged"):
-            raise ValueError(f"row {row + 1} has status {_short(value)}; it is 'finished' or 'diverged'")
-    return np.array([_text(value) == "diverged" for value in values])
+        if _text(value) not in ("", *STATES):
+            raise ValueError(f"row {row + 1} has status {_short(value)}; it is {', '.join(map(repr, STATES))}")
+    return np.array([_text(value) for value in values])
 
 
 def _refuse(wrong: np.ndarray, problem: str, values: np.ndarray | None = None) -> None:

@@ -99,7 +99,10 @@ class Noise:
 class CellSums:
     """Sums per cell from which any pool of cells is fitted quickly: seeds x seeds products of centred runs."""
 
-    def __init__(self, y: np.ndarray, cell: np.ndarray, seed: np.ndarray, cells: int, seeds: int) -> None:
+    def __init__(
+        self, y: np.ndarray, cell: np.ndarray, seed: np.ndarray, cells: int, seeds: int, resolution: float
+    ) -> None:
+        self.resolution = resolution  # a spread below it is rounding
         self.present = np.zeros((cells, seeds))
         np.add.at(self.present, (cell, seed), 1.0)
         self.count = self.present.sum(axis=1)
@@ -131,7 +134,7 @@ class CellSums:
     def noise(self, pool: np.ndarray) -> Noise:
         square, freedom = self.fit(pool, self.linked(pool))
         spread = math.sqrt(square / freedom) if freedom > 0 else 0.0
-        return Noise(spread if spread > 1e-12 else 0.0, max(freedom, 0))
+        return Noise(spread if spread > self.resolution else 0.0, max(freedom, 0))
 
     def extra_noise(self, pool: np.ndarray, own: np.ndarray) -> Noise:
         """The noise of cells outside the pool, with the seeds' effects as the pool has them."""
@@ -200,7 +203,7 @@ def _score(sums: CellSums, pool: np.ndarray, own: np.ndarray, is_pair: bool, tie
     rest = pool & ~own
     paired = sums.linked(rest)
     (less, few), (more, many) = sums.fit(rest, paired), sums.fit(pool, paired)
-    if few < 2 or many <= few or less <= 0:
+    if few < 2 or many <= few or less <= few * sums.resolution**2:  # rounding says nothing about a spread
         return math.inf
     ratio = max(more - less, 0.0) / (many - few) / (less / few)
     above = f_above(ratio, many - few, few)

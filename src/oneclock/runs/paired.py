@@ -33,6 +33,9 @@ REACH = 4.0
 SAME = 1e-6
 """Losses of two seeds that differ by less than this share are the same loss: float32 resolves 1e-7."""
 
+ROUNDING = 1e-7
+"""A spread of seeds below this share of the loss is rounding: float32 resolves no less."""
+
 CellRun = tuple[Beta, float | None, int, float]
 """(beta or untied pair, learning rate, seed, loss) of a run. The loss is infinite if it diverged, NaN if unknown."""
 
@@ -92,7 +95,8 @@ class PairedSweep:
         self._fit()
 
     def _fit(self) -> None:
-        sums = CellSums(self._y, self._cell, self._seed, len(self.cells), len(self.seeds))
+        resolution = ROUNDING * (1.0 if self.is_log else float(np.abs(self._y).max(initial=0.0)))
+        sums = CellSums(self._y, self._cell, self._seed, len(self.cells), len(self.seeds), resolution)
         pool, self._groups, self.noise = noise_groups(sums, self.cells)
         self.paired = sums.linked(pool)
         self.weights = self._weights(pool, sums)

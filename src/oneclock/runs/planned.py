@@ -70,14 +70,16 @@ def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[Run
     return [RunRecord(replace(key, lr=learning_rate(key)), "waiting") for key in keys]
 
 
-def missing_in_words(keys: Iterable[RunKey]) -> str:
-    """Missing runs in one clause.
+def missing_in_words(keys: Iterable[RunKey], under_way: bool = False) -> str:
+    """Missing runs in one clause; while a sweep is under way they are still to come.
 
     >>> missing_in_words([RunKey("a", 0.9, 1, 9), RunKey("a", 0.99, 1, 9)])
     '2 planned runs are missing (not run yet, or lost): beta 0.9 seed 1, beta 0.99 seed 1'
     """
     keys = sorted(keys, key=lambda key: key.order)
     runs = "planned run is" if len(keys) == 1 else "planned runs are"
+    if under_way:
+        return f"{len(keys)} {runs} still to come"
     named = ", ".join(_named(key) for key in keys)
     if len(keys) > _LISTED:  # then only the betas
         betas = list(dict.fromkeys(map(_betas, keys)))

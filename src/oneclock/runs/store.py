@@ -22,7 +22,7 @@ from oneclock.runs import best as choosing
 from oneclock.runs.files import PACKED, Files, files_of_runs, is_packed, read_json, write_json
 from oneclock.runs.folder import RunFolder, damage
 from oneclock.runs.key import RunKey, hash_of, key_from_folder, safe_name
-from oneclock.runs.lock import holder
+from oneclock.runs.lock import holder, workers
 from oneclock.runs.pack import write_folders
 from oneclock.runs.planned import missing_runs, waiting_runs
 from oneclock.runs.record import ROW, RunRecord, Status, with_learning_rate
@@ -151,7 +151,8 @@ class Study:
         runs = self.runs(name)
         if not runs and name not in (names := self.experiments):
             raise ValueError(f"{self.path} has no experiment {name!r}; it has {', '.join(names) or 'none'}")
-        return choosing.best_of([*runs, *self._without_result(name)])
+        under_way = bool(holder(self.path) or workers(self.path))
+        return choosing.best_of([*runs, *self._without_result(name)], under_way)
 
     def missing(self) -> dict[str, list[RunKey]]:
         """The planned runs that have not ended, by experiment: not run yet, or lost."""

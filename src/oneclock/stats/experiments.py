@@ -174,16 +174,17 @@ def named_rules(rule: Refresh, given: Sequence[Rule]) -> list[tuple[str, Rule]]:
 
 def rule_costs(one: FittedSweep, rules: Sequence[tuple[str, Rule]]) -> tuple[RuleCost, ...]:
     """What each rule would have cost at the planned steps. The CIs hold together, and with those of the betas."""
-    costs = []
-    for name, rule in rules:
-        beta = rule_beta(rule, one.steps)
-        shares = one.shares(beta)
-        if shares is None:
-            costs.append(RuleCost(name, beta, (), None, None))
-        else:
-            difference = one.excess_at(shares)
-            costs.append(RuleCost(name, beta, tuple(shares), difference.value, difference.interval))
-    return tuple(costs)
+    return tuple(rule_cost(one, name, rule, one.steps) for name, rule in rules)
+
+
+def rule_cost(one: FittedSweep, name: str, rule: Rule, steps: float) -> RuleCost:
+    """What the rule's beta for so many steps would have cost in this sweep."""
+    beta = rule_beta(rule, steps)
+    shares = one.shares(beta)
+    if shares is None:
+        return RuleCost(name, beta, (), None, None)
+    difference = one.excess_at(shares)
+    return RuleCost(name, beta, tuple(shares), difference.value, difference.interval)
 
 
 def _mixed(parts: Iterable[tuple[float, float]]) -> float:

@@ -16,6 +16,7 @@ from oneclock.plain_text import printable
 from oneclock.runs.adaptive import Adaptive
 from oneclock.runs.files import sweep_asides
 from oneclock.runs.folder import Point, RunFolder
+from oneclock.runs.key import RunKey
 from oneclock.runs.lock import take_alone
 from oneclock.runs.protocols import Grid, Protocol, protocol_from
 from oneclock.runs.store import Study
@@ -265,7 +266,7 @@ def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
         step, ended = plan.step(target), len(plan.losses(target))
         left[target.name] = step.at_most
         steps += step.at_most * target.budget
-        state = step.reason or f"at most {step.at_most} to go, {len(step.runs)} of them now"
+        state = step.reason or f"at most {step.at_most} to go, {_runs_in_words(step.runs)}"
         lines.append(f"{target.name}: {have_ended(ended)}; {state}")
         if not getattr(target, "takes_seed", True):
             lines.append(f"{target.name}: the command has no {{seed}}: one run of each beta, so no interval")
@@ -276,6 +277,27 @@ def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
     where = f"{workers} workers" if workers and workers > 1 else "one worker"
     duration = f", about {span(seconds)} on {where}" if seconds else ""
     return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{duration}"]
+
+
+def _runs_in_words(keys: Sequence[RunKey]) -> str:
+    """The runs of the next stage: how many, and which betas with which seeds.
+
+    >>> _runs_in_words([RunKey("a", 0.5, 1, 9), RunKey("a", 0.9, 1, 9), RunKey("a", 0.9, 2, 9)])
+    '3 now: beta 0.5, 0.9 with seed 1; beta 0.9 with seed 2'
+    """
+    betas: dict[int, dict[str, None]] = {}
+    for key in keys:
+        betas.setdefault(key.seed, {})["/".join(f"{one:g}" for one in dict.fromkeys(key.betas))] = None
+    seeds: dict[str, list[str]] = {}
+    for seed, own in betas.items():
+        named = f"beta {', '.join(own)}" if len(own) <= FEW else f"{len(own)} betas"
+        seeds.setdefault(named, []).append(str(seed))
+    stages = [f"{named} with seed{'s'[: len(own) - 1]} {', '.join(own)}" for named, own in seeds.items()]
+    return f"{len(keys)} now: {'; '.join(stages)}" if keys else "none now"
+
+
+FEW = 5
+"""So many betas are named."""
 
 
 def _axes(protocol: Protocol) -> str:

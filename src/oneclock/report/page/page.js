@@ -252,25 +252,24 @@
     const move = () => {
       const experiment = experiments[pick.value];
       const stop = stops[slider.value];
-      const choice = experiment.choices[slider.value];
-      const point = experiment.points[choice];
+      const cost = experiment.costs[slider.value];
       slider.setAttribute("aria-valuetext", `${stop.steps} steps`);
       say("at-steps", `${stop.steps} steps`);
       say("at-beta", stop.beta);
       say("at-memory", `${stop.memory} steps`);
-      say("at-choice", point.beta);
-      say("at-gap", point.gap);
-      say("at-loss", point.loss);
+      say("at-swept", cost.beta);
+      say("at-gap", cost.gap);
+      say("at-loss", cost.loss);
       const notes = [];
-      if (point.interval) notes.push(`Above the best: ${point.interval}.`);
+      if (cost.interval) notes.push(`Above the best: ${cost.interval}.`);
       if (!stop.inside) notes.push(outside);
       byId("at-note").textContent = notes.join(" ");
       const marked = sweep.chart.series.find((one) => one.marker === "frame");
       if (marked) {
-        const drawn = point.y !== null;
-        marked.x = drawn ? [point.x] : [];
-        marked.y = drawn ? [point.y] : [];
-        marked.texts = drawn ? [`recommended beta for ${stop.steps} steps: β ${point.beta}, ${point.gap} above the best`] : [];
+        const drawn = cost.y !== null;
+        marked.x = drawn ? [cost.x] : [];
+        marked.y = drawn ? [cost.y] : [];
+        marked.texts = drawn ? [`recommended beta for ${stop.steps} steps: β ${stop.beta}, ${cost.gap} above the best`] : [];
       }
       sweep.draw(true);
       history.replaceState(null, "", `#experiment=${pick.value}&stop=${slider.value}`);

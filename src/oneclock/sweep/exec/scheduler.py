@@ -275,7 +275,7 @@ class Progress:
         done, left = len(self._over), sum(self._left.values())
         seconds = self._pace.left(self._left, min(workers, left))
         tail = f", about {span(seconds)} left" if seconds else ""
-        return f"{done} of at most {done + left} runs{tail}"
+        return f"{done} of {'at most ' if left else ''}{done + left} run{'s'[: done + left - 1]}{tail}"
 
     def _row(self, path: str, target: Target, key: RunKey) -> RunRecord:
         if not os.path.exists(path):
