@@ -92,7 +92,7 @@ def test_retry_needs_nothing_but_the_study(said, tmp_path):
     line += ["--retries", "0", "--jobs", "1", "--no-report", "--out", tmp_path / "s"]
     said(*line, code=1)
     ready.touch()
-    assert "1 failed runs will be tried again" in said("retry", tmp_path / "s")
+    assert "1 failed run will be tried again" in said("retry", tmp_path / "s")
     said(*line)
     assert [row.status for row in Plan.read(tmp_path / "s").rows()] == ["finished"]
 
