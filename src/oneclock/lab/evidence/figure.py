@@ -150,7 +150,7 @@ def _rule(rule: Rule, colour: str, dashes: str) -> Iterator[str]:
 
 
 def _labels() -> Iterator[str]:
-    yield _text(_x(300), _y(27), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
+    yield _text(_x(300), _y(60), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
     yield _text(_x(10**5.45), _y(800), "the paper's rule, steps / 1,000", "end", "#4B5563")
 
 
