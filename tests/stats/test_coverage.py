@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from simulated import BETAS, PAIRS, protocol_of_truth, share, sweep_of_truth, tuned_sweep
 
+from oneclock.evidence.excess import CurvePoint, SweepCurve
 from oneclock.evidence.model import SHIFTS, effective, expected, pooled, t_quantile
 from oneclock.evidence.table import grouped
 from oneclock.evidence.untied import beta2_for, two_betas
+from oneclock.lab.evidence.figure import best_memory
 from oneclock.rule import RECOMMENDED, Fixed
 from oneclock.runs.best import judge
 from oneclock.runs.key import Beta
@@ -226,3 +228,16 @@ def test_what_the_evidence_expects_and_what_tying_costs(tasks, noise, repeats, l
         tying.append(cost.low <= 2 <= cost.high)
     assert share(memory) >= least
     assert share(tying) >= least
+
+
+@pytest.mark.parametrize(("repeats", "least"), REPEATS)
+@pytest.mark.parametrize("bend", [0.002, 0.05])
+@pytest.mark.parametrize("error", [0.0002, 0.002, 0.01])
+def test_the_best_memory_in_the_picture_of_the_evidence(error, bend, repeats, least):
+    rng, hits, xs = np.random.default_rng(5), [], sorted(math.log(1 - beta) for beta in BETAS)
+    for _ in range(repeats):
+        best = rng.uniform(xs[1], xs[-2])
+        losses = [1 + bend * (x - best) ** 2 + rng.normal(0, error) for x in xs]
+        one = best_memory(SweepCurve(tuple(CurvePoint(x, loss, error) for x, loss in zip(xs, losses, strict=True))))
+        hits.append(one.low <= math.exp(-best) <= one.high)
+    assert share(hits) >= least

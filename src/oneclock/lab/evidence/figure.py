@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from oneclock.evidence.excess import SweepCurve, curve
-from oneclock.evidence.model import MARGIN, deciding
+from oneclock.evidence.model import MARGIN, UNKNOWN_SE, deciding
 from oneclock.evidence.table import EvidenceSweep, chose
 from oneclock.rule import RECOMMENDED, Refresh, Rule
 
@@ -53,6 +54,9 @@ DARK = {
 }
 """The colours for a dark screen."""
 
+PLACES = 400
+"""Places between the first and the last swept memory where the loss is read."""
+
 OWN = "#000000"
 """The colour of the user's own sweeps."""
 
@@ -66,18 +70,17 @@ class BestMemory(NamedTuple):
 
 
 def best_memory(measured: SweepCurve) -> BestMemory:
-    """The swept memory with the least loss; its interval holds what loses at most 0.2 % or two standard errors more."""
-    best = measured.best
-    noise = 0.0 if best.se is None else 100 * 2 * math.sqrt(2) * best.se / best.loss
-    limit, steps = max(MARGIN, noise), 400
-    first, last = measured.points[0].x, measured.points[-1].x
-    inside = [best.x]
-    for way in (-1, 1):
-        for place in range(1, steps):
-            x = best.x + way * place * (last - first) / steps
-            if not first <= x <= last or measured.extended(x)[0] > limit:
-                break
-            inside.append(x)
+    """The swept memory with the least loss, and the interval of memories that may be the best one.
+
+    It goes from the first to the last memory that loses at most 0.2 % or two standard errors more. It reaches half way
+    to the next swept memories at least, because nothing between two of them was run.
+    """
+    best, xs = measured.best, [point.x for point in measured.points]
+    error = UNKNOWN_SE if best.se is None else 100 * best.se / best.loss
+    limit = max(MARGIN, 2 * math.sqrt(2) * error)
+    grid = [xs[0] + (xs[-1] - xs[0]) * place / PLACES for place in range(PLACES + 1)]
+    middles = [(one + other) / 2 for one, other in pairwise(xs) if best.x in (one, other)]
+    inside = [best.x, *middles, *(x for x in grid if measured.extended(x)[0] <= limit)]
     return BestMemory(math.exp(-best.x), math.exp(-max(inside)), math.exp(-min(inside)))
 
 
