@@ -116,7 +116,7 @@ def finetune() -> list[Condition]:
         kind = "full" if rank is None else "lora"
         start = Start(before, 8_000, _LR[family], rank)
         setting = Setting(model, steps, 4, 4, start=start)
-        arms = (tied_arm(law(steps)), Arm(0.9, 0.999), Arm(0.9, 0.95), Arm(law(steps), 0.999), tied_arm(0.95), GROWING)
+        arms = (tied_arm(law(steps)), *untied_arms(steps), tied_arm(0.95), GROWING)
         conditions.append(
             Condition(
                 f"finetune-{family}-{kind}-{steps}",
@@ -142,7 +142,7 @@ def batch() -> list[Condition]:
     """128 to 32,768 tokens per batch at 4,000 steps; the larger the batch, the fewer runs."""
     steps = 4_000
     wide = (*map(tied_arm, (0.8, law(steps), 0.95, 0.98)), GROWING, *untied_arms(steps))
-    some = (*map(tied_arm, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+    some = (*map(tied_arm, (0.8, law(steps), 0.95)), *untied_arms(steps))
     few = (tied_arm(law(steps)), tied_arm(0.95), Arm(0.9, 0.999))
     plan: list[tuple[str, int, float, tuple[float, ...], tuple[Arm, ...], tuple[int, ...]]] = [
         ("llama", 4, 4e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
@@ -166,7 +166,7 @@ def size() -> list[Condition]:
     """Widths 24 to 192 at 4,000 steps; the wider the model, the fewer runs."""
     steps = 4_000
     wide = (*map(tied_arm, (0.8, law(steps), 0.95, 0.98)), GROWING, *untied_arms(steps))
-    some = (*map(tied_arm, (0.8, law(steps), 0.95)), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+    some = (*map(tied_arm, (0.8, law(steps), 0.95)), *untied_arms(steps))
     plan: list[tuple[int, float, tuple[float, ...], tuple[Arm, ...], tuple[int, ...]]] = [
         (24, 4e-3, (0.5, 1.0, 2.0), wide, (1, 2)),
         (48, 4e-3, (0.5, 1.0, 2.0), wide, (1,)),
