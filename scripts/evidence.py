@@ -131,9 +131,9 @@ def _tests(source: str, folder: Path) -> Iterator[Row]:
 
 
 def _test_task(name: str) -> str:
-    """`size-llama-192-4000`: `llama-bible`. Fine-tuning is a task of its own: `finetune-llama-lora`."""
+    """`size-llama-192-4000`: `llama-bible`. Another text is another task, and so is fine-tuning: `finetune-llama-lora`."""
     plain = re.sub(r"-\d+", "", name)
-    return plain if plain.startswith("finetune") else _task(plain.split("-")[1])
+    return plain if plain.startswith("finetune") else _task(plain.partition("-")[2])
 
 
 def _cells(sweep: Sweep, about: Row, varied: str = "tied") -> Iterator[Row]:

@@ -196,7 +196,18 @@ def long() -> list[Condition]:
         setting = Setting(LLAMA if family == "llama" else GPT2, steps, 4, 16)
         task = TextTask(_TEXT_OF[family])
         conditions.append(Condition(name, title, "development", setting, task, lr, rates, arms, (1, 2)))
-    return conditions
+    return conditions + [_exchanged(family) for family in ("llama", "gpt2")]
+
+
+def _exchanged(family: str) -> Condition:
+    """64,000 steps with the two texts exchanged: two more tasks, so that a mean over tasks can decide something."""
+    steps, text = 64_000, _TEXT_OF["gpt2" if family == "llama" else "llama"]
+    model = LLAMA if family == "llama" else GPT2
+    pairs = (Arm(law(steps), 0.99), Arm(law(steps), 0.999), Arm(0.9, 0.95), Arm(0.9, 0.999))
+    arms = (*map(tied_arm, (*GRID, law(steps))), GROWING, *pairs)
+    name, title = f"long-{family}-{text.split('-')[-1]}-{steps}", f"{family} on {text}, {steps:,} steps"
+    setting, rates = Setting(model, steps, 4, 16), (0.25, 0.5)
+    return Condition(name, title, "heldout", setting, TextTask(text), _LR[family] * 0.75, rates, arms, (1, 2))
 
 
 STUDIES: dict[str, Callable[[], list[Condition]]] = {
