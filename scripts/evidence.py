@@ -131,7 +131,7 @@ def _tests(source: str, folder: Path) -> Iterator[Row]:
 
 
 def _test_task(name: str) -> str:
-    """`size-llama-192-4000`: `llama-bible`. Another text is another task, and so is fine-tuning: `finetune-llama-lora`."""
+    """`size-llama-192-4000`: `llama-bible`. Another text, or fine-tuning, is another task."""
     plain = re.sub(r"-\d+", "", name)
     return plain if plain.startswith("finetune") else _task(plain.partition("-")[2])
 
