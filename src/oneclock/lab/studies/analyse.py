@@ -247,9 +247,14 @@ def report_across(studies: Iterable[Path]) -> str:
     return "\n".join(["Excess loss over the law in all studies, %; random effects over tasks", *lines])
 
 
+def held_out(study: Path) -> set[str]:
+    """The conditions of a study that were added as a test, after others had been read."""
+    return {run.key.experiment.removesuffix("-growing") for run in runs_of(study) if run.key.split == "heldout"}
+
+
 def report(study: Path) -> str:
-    """Both tables as text."""
-    conditions = of_study(study)
+    """All tables as text. Held-out tasks are pooled once with the others and once alone."""
+    conditions, tests = of_study(study), held_out(study)
     effects = [(steps, one) for _, steps, of_it in conditions for one in of_it]
     best = [f"{name:32} {best_tied(of_it)}" for name, _, of_it in conditions if of_it]
     return "\n".join(
@@ -259,9 +264,15 @@ def report(study: Path) -> str:
             "Best tied beta",
             *best,
             "Random effects over tasks, %",
-            *(f"{one.steps:8,} {_numbers(one)} of {one.tasks} tasks" for one in pool_by_length(effects)),
+            *_means(effects),
+            *(["Held-out tasks alone"] * bool(tests)),
+            *_means([(steps, one) for steps, one in effects if one.condition in tests]),
         ]
     )
+
+
+def _means(effects: Sequence[tuple[int, CandidateExcess]]) -> list[str]:
+    return [f"{one.steps:8,} {_numbers(one)} of {one.tasks} tasks" for one in pool_by_length(effects)]
 
 
 def _line(one: CandidateExcess) -> str:
