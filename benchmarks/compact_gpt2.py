@@ -124,9 +124,11 @@ def validation_loss(model: torch.nn.Module, text: np.ndarray) -> float:
     return statistics.mean(model(batch, labels=batch).loss.item() for batch in fixed.split(16))
 
 
-def run_missing(results: Path, weights: Path, states: list[str], betas: list[float], seeds: list[int]) -> None:
+def run_missing(
+    results: Path, weights: Path, tasks: list[str], states: list[str], betas: list[float], seeds: list[int]
+) -> None:
     done = {key_of(line) for line in read(results)}
-    for seed, task, beta, state in product(seeds, TASKS, betas, states):
+    for seed, task, beta, state in product(seeds, tasks, betas, states):
         cell = {"task": task, "beta": beta, "seed": seed, "state": state}
         if key_of(cell) in done:
             continue
@@ -174,6 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, help="one JSON line per finished run")
     parser.add_argument("--weights", type=Path, help="where the weights for fine-tuning are kept; beside the results")
+    parser.add_argument("--tasks", nargs="+", choices=[*TASKS], default=[*TASKS])
     parser.add_argument("--states", nargs="+", choices=STATES, default=list(STATES))
     parser.add_argument("--betas", nargs="+", type=float, default=list(BETAS))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
@@ -181,7 +184,7 @@ def main() -> None:
     asked = parser.parse_args()
     weights = asked.weights or asked.results.with_suffix(".weights")
     if not asked.only_print:
-        run_missing(asked.results, weights, asked.states, asked.betas, asked.seeds)
+        run_missing(asked.results, weights, asked.tasks, asked.states, asked.betas, asked.seeds)
     print("\n".join(table(read(asked.results))))
 
 
