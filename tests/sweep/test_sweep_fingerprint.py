@@ -306,7 +306,7 @@ def test_what_a_package_loads_only_for_a_name_is_loaded_before_runs_are_forked(p
     root = tmp_path / "lib" / "python3.11" / "site-packages"
     (root / "slow").mkdir(parents=True)
     (root / "slow/__init__.py").write_text(
-        "def __getattr__(name):\n    from importlib import import_module\n    return import_module('slow.model').Model\n"
+        "import importlib\n\ndef __getattr__(name):\n    return importlib.import_module('slow.model').Model\n"
     )
     (root / "slow/model.py").write_text("Model = object\n")
     (root / "slow-1.0.dist-info").mkdir()
