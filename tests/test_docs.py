@@ -194,7 +194,8 @@ def unknown(line):
         from accelerate.commands.launch import launch_command_parser
 
         own = words[2 : words.index("-m")]
-        return unknown_option(own, launch_command_parser()._option_string_actions) or unknown(shlex.join(words[-7:]))
+        rest = shlex.join(words[words.index("-m") + 1 :])
+        return unknown_option(own, launch_command_parser()._option_string_actions) or unknown(rest)
     if words[0] != "oneclock":
         return None
     depth = next(count for count in (4, 3, 2, 1) if " ".join(words[:count]) in {*COMMANDS, "oneclock"})
