@@ -153,7 +153,7 @@ def _rule(rule: Rule, colour: str, dashes: str) -> Iterator[str]:
 
 
 def _labels() -> Iterator[str]:
-    yield _text(_x(315), _y(27), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
+    yield _text(_x(300), _y(25), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
     yield _text(_x(10**5.95), _y(1250), "the paper's rule, steps / 1,000", "end", "#4B5563")
 
 
