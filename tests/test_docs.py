@@ -126,7 +126,7 @@ def run(line, capsys):
     environment["PATH"] = os.pathsep.join(
         [str(Path("bin").resolve()), str(Path(sys.executable).parent), environment["PATH"]]
     )
-    done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, timeout=900)
     return done.returncode, done.stdout, done.stderr
 
 
