@@ -34,6 +34,7 @@ class Known:
     plan: float
     horizon: float
     turns: bool | None
+    schedule: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def known_runs(study: str, half: str) -> list[Known]:
         for run in (*sweep.tied, *sweep.untied):
             if run.val is not None and run.status == "finished":
                 name = f"{sweep.name}/{run.beta}-{run.lr}"
-                found.append(Known(name, run.val, sweep.budget, *hindsight(run.val, sweep.budget)))
+                schedule = "cosine" if "-cosine-" in name else "constant"
+                found.append(Known(name, run.val, sweep.budget, *hindsight(run.val, sweep.budget), schedule))
     return found
 
 
@@ -86,7 +88,7 @@ def thinned(curve: Curve, count: int) -> Curve:
 
 
 def ours(runs: Sequence[Known], cut: Callable[[Known], Curve]) -> Score:
-    answers = [(useful_horizon(cut(run), run.plan), run) for run in runs]
+    answers = [(useful_horizon(cut(run), run.plan, run.schedule), run) for run in runs]
     turning, staying = ([answer for answer, run in answers if run.turns is turns] for turns in (True, False))
     return Score(
         error=_factor([(answer.steps, run.horizon) for answer, run in answers]),

@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from statistics import fmean, median
 
 from oneclock.horizon.curve import Curve
+from oneclock.horizon.schedule import known_schedule
 from oneclock.horizon.turns import Turns, outside, turns
 from oneclock.horizon.unimodal import misfits
 
@@ -22,6 +24,7 @@ LATER = 3
 
 _STILL = 0.05  # a turn counts only where the run still improves with less than this probability
 _CLEAR = 3.0  # standard errors: a turn counts only where the rise since is larger
+_WAVE = 2.25  # a turn counts only where the loss rose by so many times what it rose before, or fell since
 _ABOVE = 1.5  # noise standard deviations: and where so many later losses lie higher by that
 
 
@@ -52,18 +55,20 @@ class UsefulHorizon:
         return _finished(self.plan, self.seen, self.evaluations)
 
 
-def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
+def useful_horizon(curve: Curve, plan: float | None = None, schedule: str | None = None) -> UsefulHorizon:
     """How long a run stays useful: to its turn where one is confirmed, else to the end of its plan.
 
     Args:
         curve: The validation curve, or what there is of it so far.
         plan: The planned length of training (default: the last evaluation). A curve may go beyond it.
+        schedule: The learning rate over the plan: "constant", "cosine", "linear" or "wsd" (constant, with a fall to
+            zero in the last fifth). Leave it out if it is not known.
 
     Returns:
         The horizon with its interval, and how likely the run is to stay useful to the end of its plan.
 
     Raises:
-        ValueError: If the plan is not a finite number above 0, or the curve ends at step 0.
+        ValueError: If the plan is not a finite number above 0, the schedule is unknown, or the curve ends at step 0.
 
     >>> steps = range(500, 20_500, 500)
     >>> answer = useful_horizon(Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps]))
@@ -76,29 +81,28 @@ def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
     if not seen > 0:
         raise ValueError("the curve ends at step 0: there is no horizon in it")
     length = max(seen, plan or seen)
-    answer = _judge(curve, length)
+    answer = _judge(curve, length, known_schedule(schedule))
     if not answer.finished and _falls_again(curve, answer.noise):
         lowest = curve.steps.index(curve.best_step) + 1
-        before = _judge(Curve(curve.steps[:lowest], curve.losses[:lowest]), length)
+        before = _judge(Curve(curve.steps[:lowest], curve.losses[:lowest]), length, schedule)
         answer = replace(before, seen=seen, evaluations=len(curve.steps), noise=answer.noise)
     return answer
 
 
-def _judge(curve: Curve, length: float) -> UsefulHorizon:
-    seen = curve.steps[-1]
+def _judge(curve: Curve, length: float, schedule: str | None) -> UsefulHorizon:
+    seen, lowest = curve.steps[-1], curve.best_step
     kept = [(step, loss) for step, loss in zip(curve.steps, curve.losses, strict=True) if math.isfinite(loss)]
     steps, losses = [step for step, _ in kept], [loss for _, loss in kept]
-    weights = turns(steps, losses, seen, length)
-    tails = outside(len(kept))
+    weights = turns(steps, losses, seen, length, schedule)
     middle = max(weights.quantile(0.5), steps[0])  # what came before the first evaluation is not known
-    lowest = curve.best_step
-    low, high = min(weights.quantile(tails / 2), lowest), max(weights.quantile(1 - tails / 2), lowest, middle)
+    tails = outside(len(kept), turned=False) / 2
+    low, high = min(weights.quantile(tails), lowest), max(weights.quantile(1 - tails), lowest, middle)
     enough = sum(place > max(middle, lowest) for place in weights.places) >= LATER
-    turned = enough and weights.later < _STILL and _has_risen(weights, low, high)
+    turned = enough and weights.later < _STILL and _has_risen(weights, low, high) and not _is_wave(weights, middle)
     turn = _readable(middle if turned else weights.quantile((1 - weights.none) / 2))
     expected = turned or (weights.none < 0.5 and not _finished(length, seen, len(curve.steps)))
-    if not turned:
-        low, high = min(weights.quantile(tails), lowest), length
+    tails = outside(len(kept), turned=True) / 2 if turned else 2 * tails
+    low, high = min(weights.quantile(tails), lowest), max(weights.quantile(1 - tails), lowest)
     return UsefulHorizon(
         steps=turn if expected else length,
         low=min(_readable(low), lowest, turn if expected else length),
@@ -142,6 +146,23 @@ def _has_risen(weights: Turns, low: float, high: float) -> bool:
     clear = median(after) - fmean(near) > _CLEAR * weights.error * math.sqrt(1 / len(after) + 1 / len(near))
     third = after[-min(LATER, len(after))]
     return clear and third - fmean(levels[first:end] or [lowest]) > _ABOVE * weights.error
+
+
+def _is_wave(weights: Turns, turn: float) -> bool:
+    """Whether the rise after the turn may be a slow wave, as others that the loss came down from.
+
+    Means over three losses show it: their highest one after the turn must lie clearly higher above the turn than they
+    ever rose before it, or fell after it.
+    """
+    levels = weights.levels
+    smooth = [fmean(three) for three in zip(levels, levels[1:], levels[2:], strict=False)]
+    smooth = smooth if len(levels) > 3 * LATER else [*levels]
+    at = bisect_right(weights.places, turn)
+    before, after = smooth[: max(at - 2, 0)], smooth[at:] or smooth[-1:]
+    rises = [level - low for level, low in zip(before, accumulate(before, min), strict=True)]
+    falls = [high - level for level, high in zip(after, accumulate(after, max), strict=True)]
+    near = levels[max(at - 2, 0) : at + 1]
+    return max(after) - fmean(near) <= _WAVE * max([*rises, *falls])
 
 
 def _readable(value: float) -> float:
