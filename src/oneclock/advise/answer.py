@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import TypeVar
 
 from oneclock.advise import words
 from oneclock.advise.curves import PaperStop, RunHorizon, paper_stop, plan_of, rounded, run_horizon, two_best_betas
@@ -14,6 +15,8 @@ from oneclock.advise.sources import Material, Source, read_sources
 from oneclock.logs.read import Log, LoggedRun
 from oneclock.recommend import recommend
 from oneclock.rule import Rule, memory_horizon, refresh_count, resolve_rule
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Advice:
     turned, if `turned`, else the plan. Where a run `diverged`, only what came before counts. `finished` says that the
     runs reached their plan; `stays` is the probability that they stay useful to its end, `turn` where they most likely
     turn otherwise. `paper` is the paper's early stop.
+
+    `schedule` is the learning rate over the plan, None if it is not known.
 
     `horizon` is what the next run's beta is for, and `beta` the answer of `rule`: None if it has none, or where the
     log does not count steps. `beta_low` and `beta_high` are its betas at the ends of the interval. `paper_beta` is that
@@ -66,6 +71,7 @@ class Advice:
     paper_beta: float | None
     used: Used | None
     lr: float | None
+    schedule: str | None = None
     doubts: tuple[str, ...] = ()
     next: str = ""
 
@@ -83,6 +89,7 @@ def advise(
     source: Source | Sequence[Source],
     *,
     budget: float | None = None,
+    schedule: str | None = None,
     next_steps: float | None = None,
     rule: Rule | str | None = None,
     refreshes: float | None = None,
@@ -100,6 +107,8 @@ def advise(
             taken as seeds of one experiment; where they name different betas, the two with the lowest loss count. A
             run under way gets a forecast.
         budget: The planned length; by default the log's own, else the last evaluation.
+        schedule: The learning rate over the plan: "constant", "cosine", "linear" or "wsd"; by default a guess from the
+            learning rates in the log.
         next_steps: The planned length of the next run.
         rule: As `oneclock.recommend` takes it: "recommended" (the default), "paper" or another rule.
         refreshes: The paper's rule with another refresh count.
@@ -119,7 +128,7 @@ def advise(
     >>> curve = Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps])
     >>> advice = advise(LoggedRun("a", curve, Arguments(beta1=0.9, beta2=0.999, max_steps=20_000)))
     >>> advice.turned, advice.useful, advice.low, advice.high, round(advice.beta, 3)
-    (True, 9980, 9340, 10600, 0.935)
+    (True, 9980, 9640, 10300, 0.935)
     """
     material = read_sources(
         source,
@@ -132,7 +141,7 @@ def advise(
     )
     if material.diverged and budget is not None:  # a run that diverged did not reach its plan
         budget = min(budget, max(run.curve.steps[-1] for run in material.runs))
-    advice = _advice(material, budget, next_steps, resolve_rule(rule, refreshes))
+    advice = _advice(material, budget, schedule, next_steps, resolve_rule(rule, refreshes))
     return _with_the_metrics_sign(advice) if material.higher_is_better else advice
 
 
@@ -142,12 +151,14 @@ def _with_the_metrics_sign(advice: Advice) -> Advice:
     return replace(advice, runs=runs, best_loss=-advice.best_loss)
 
 
-def _advice(material: Material, budget: float | None, next_steps: float | None, rule: Rule) -> Advice:
+def _advice(
+    material: Material, budget: float | None, schedule: str | None, next_steps: float | None, rule: Rule
+) -> Advice:
     runs, unit = material.runs, material.unit
     groups = two_best_betas(runs)
     kept = [run for group in groups for run in group]
     plan, plan_from = plan_of(kept, unit, budget)
-    horizons = tuple(run_horizon(run, plan) for run in kept)
+    horizons = tuple(run_horizon(run, plan, schedule) for run in kept)
     useful, turned = rounded(fmean(run.useful.steps for run in horizons)), all(run.useful.turned for run in horizons)
     low, high = min(run.useful.low for run in horizons), max(run.useful.high for run in horizons)
     horizon = _next_horizon(useful, turned, next_steps)
@@ -179,6 +190,7 @@ def _advice(material: Material, budget: float | None, next_steps: float | None, 
         paper_beta=_beta("paper", unit, horizon),
         used=_used(kept, unit, useful),
         lr=_agreed([run.arguments.lr for run in kept]),
+        schedule=_agreed([run.schedule for run in horizons]),
     )
     advice = replace(advice, doubts=tuple(doubts(advice, rule, runs, kept)))
     return replace(advice, next=words.next_line(advice, rule))
@@ -205,7 +217,7 @@ def _used(runs: Sequence[LoggedRun], unit: str, useful: float) -> Used | None:
     )
 
 
-def _agreed(values: Sequence[float | None]) -> float | None:
+def _agreed(values: Sequence[_T]) -> _T | None:
     return values[0] if len(set(values)) == 1 else None
 
 

@@ -8,20 +8,28 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from oneclock.horizon import UsefulHorizon, early_stop, effective_horizon, mean_best_loss, useful_horizon
+from oneclock.horizon import (
+    UsefulHorizon,
+    early_stop,
+    effective_horizon,
+    guess_schedule,
+    mean_best_loss,
+    useful_horizon,
+)
 from oneclock.logs.read import LoggedRun
 from oneclock.rule import int_if_whole
 
 
 @dataclass(frozen=True)
 class RunHorizon:
-    """One run: its useful horizon, its lowest loss, and the usual distance between two evaluations."""
+    """One run: its useful horizon, its lowest loss, how far evaluations lie apart, and its schedule, if known."""
 
     name: str
     useful: UsefulHorizon
     best_step: float
     best_loss: float
     spacing: float
+    schedule: str | None
 
 
 @dataclass(frozen=True)
@@ -40,16 +48,18 @@ class PaperStop:
     better_later: int
 
 
-def run_horizon(run: LoggedRun, plan: float) -> RunHorizon:
-    """The useful horizon of one run, planned for `plan` steps."""
+def run_horizon(run: LoggedRun, plan: float, schedule: str | None = None) -> RunHorizon:
+    """The useful horizon of one run of `plan` steps. Where no schedule is given, the logged learning rates decide."""
     steps = run.curve.steps
+    schedule = schedule or guess_schedule(run.arguments.lr_left, steps[-1] / plan)
     gaps = [after - before for before, after in pairwise(steps)]
     return RunHorizon(
         name=run.name,
-        useful=useful_horizon(run.curve, plan),
+        useful=useful_horizon(run.curve, plan, schedule),
         best_step=run.curve.best_step,
         best_loss=run.curve.best_loss,
         spacing=int_if_whole(float(median(gaps))) if gaps else steps[-1],
+        schedule=schedule,
     )
 
 

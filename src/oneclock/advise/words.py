@@ -153,6 +153,7 @@ def _curve(advice: Advice) -> str:
 
 def _horizon(advice: Advice) -> str:
     plan = f"plan {plain(advice.plan)} ({advice.plan_from})"
+    plan += f"; learning rate {advice.schedule}" if advice.schedule else ""
     if advice.turned:
         return f"{plan}; the loss turned, and later evaluations confirm it"
     interval = f"; 90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))}"

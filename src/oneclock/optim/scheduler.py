@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from oneclock.horizon import Curve, useful_horizon
+from oneclock.horizon import Curve, guess_schedule, useful_horizon
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
 from oneclock.rule import Rule, positive, resolve_rule
 
@@ -99,6 +99,7 @@ class RefreshScheduler:
         self.last_step = 0
         self.history: list[Change] = []
         self._losses: list[tuple[float, float]] = []  # the validation curve so far, thinned where it is long
+        self._peak_lr = 0.0
         self._horizon = planned_steps
         self._target = self.optimizer.beta = self.rule(planned_steps)
         self._note(f"planned for {planned_steps:,} steps")
@@ -106,6 +107,8 @@ class RefreshScheduler:
     def step(self, val_loss: float | None = None) -> None:
         """Count one optimizer step, add a validation loss if there is one, and move beta towards its target."""
         self.last_step += 1
+        if self.follow_validation:
+            self._peak_lr = max(self._peak_lr, self._lr())
         if val_loss is not None and self.follow_validation:
             self._take_in(float(val_loss))
         self._move()
@@ -167,10 +170,15 @@ class RefreshScheduler:
 
     def _useful_steps(self) -> float:
         if self._losses:
-            useful = useful_horizon(Curve(*zip(*self._losses, strict=True)), self.planned_steps)
+            left = self._lr() / self._peak_lr if self._peak_lr else None
+            schedule = guess_schedule(left, self.last_step / self.planned_steps)
+            useful = useful_horizon(Curve(*zip(*self._losses, strict=True)), self.planned_steps, schedule)
             if useful.turned:
                 return min(useful.steps, self.planned_steps)
         return self.planned_steps
+
+    def _lr(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
 
     def _move(self) -> None:
         beta = self.optimizer.beta

@@ -15,9 +15,11 @@ import struct
 import sysconfig
 import zlib
 from collections.abc import Callable
+from email.message import Message
 from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -84,8 +86,8 @@ def python_library() -> tuple[str, ...]:
 def package_readmes() -> tuple[str, ...]:
     """The long descriptions of the installed Python packages, by name: they differ from one machine to the next."""
     packages = sorted(metadata.distributions(), key=lambda package: package.name.lower())
-    texts = dict.fromkeys(str(package.metadata.get_payload()) for package in packages)  # some are installed twice
-    return tuple(text for text in texts if text.strip())
+    texts = [str(cast(Message, package.metadata).get_payload()) for package in packages]
+    return tuple(text for text in dict.fromkeys(texts) if text.strip())  # a package may be installed twice
 
 
 TEXTS: dict[str, Callable[[], tuple[str, ...]]] = {
