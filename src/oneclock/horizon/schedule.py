@@ -16,15 +16,6 @@ SHAPES: dict[str, Callable[[float], float]] = {
 _SETTLED = 0.3  # of the plan: before it, a learning rate at its peak may still warm up, or be about to fall
 
 
-def known_schedule(name: str | None) -> str | None:
-    """The name, checked: ValueError unless it is one of `SHAPES` or None, which means not known."""
-    if name is not None and name not in SHAPES:
-        raise ValueError(
-            f"the schedule must be one of {', '.join(SHAPES)}, got {name!r}; leave it out if it is another"
-        )
-    return name
-
-
 def guess_schedule(left: float | None, done: float) -> str | None:
     """The shape nearest to a learning rate that is `left` of its peak after the share `done` of the plan.
 

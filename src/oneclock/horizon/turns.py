@@ -32,8 +32,8 @@ class Turns:
     """The probability of a turn between any two of `edges`, and of `none` before the end of the plan.
 
     `later` is the probability that the turn, if any, comes after the last evaluation; `noise` is the standard deviation
-    of one loss around the trend. `levels` are the losses at `places`, averaged in groups and
-    without spikes upwards; `error` is the standard deviation of one, larger where neighbours share their noise.
+    of one loss around the trend. `levels` are the losses at `places`, averaged in groups and without spikes upwards;
+    `error` is the standard deviation of one, larger where neighbours share their noise.
     """
 
     edges: Sequence[float]
@@ -77,14 +77,12 @@ def turns(
 
 
 def outside(evaluations: int, turned: bool) -> float:
-    """The share of the weights that is left out of the 90 % interval.
+    """The share of the weights, which are wider than they need be, that is left out of the 90 % interval.
 
-    The weights are wider than they need be, and the interval always holds the lowest loss. These shares make it cover
-    about 90 % of simulated curves and of the development runs (`docs/research/horizon.md`).
+    Set on simulated curves and development runs (`docs/research/horizon.md`).
     """
-    if not turned:
-        return 0.25 if evaluations < _MANY else 0.35
-    return 0.6 if evaluations < _MANY else 0.65 if evaluations <= GROUPS else 0.75
+    few, some, many = (0.6, 0.65, 0.75) if turned else (0.25, 0.35, 0.35)
+    return few if evaluations < _MANY else some if evaluations <= GROUPS else many
 
 
 def _weighed(
@@ -153,14 +151,9 @@ def _prior(start: float, end: float, schedule: str | None) -> float:
 
 def _after(share: float) -> float:
     """The probability that a run which turns does so after this share of its plan."""
-    share = min(max(share, 0.0), 1.0)
-    if share <= _EARLIEST:
-        return 1.0 - (1 - _late(_EARLIEST)) * share / _EARLIEST
-    return _late(share)
-
-
-def _late(share: float) -> float:
-    return 0.5 * (1 - share) + 0.5 * math.log(share) / math.log(_EARLIEST / 2)
+    late = min(max(share, _EARLIEST), 1.0)
+    after = 0.5 * (1 - late) + 0.5 * math.log(late) / math.log(_EARLIEST / 2)
+    return after if share >= _EARLIEST else 1 - (1 - after) * max(share, 0.0) / _EARLIEST
 
 
 def _grouped(steps: Sequence[float], losses: Sequence[float]) -> tuple[list[float], list[float], int]:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from statistics import fmean, median
 
 from oneclock.horizon.curve import Curve
-from oneclock.horizon.schedule import known_schedule
+from oneclock.horizon.schedule import SHAPES
 from oneclock.horizon.turns import Turns, outside, turns
 from oneclock.horizon.unimodal import misfits
 
@@ -52,7 +52,7 @@ class UsefulHorizon:
     @property
     def finished(self) -> bool:
         """Whether the curve reaches the end of the plan, to within one distance between evaluations."""
-        return _finished(self.plan, self.seen, self.evaluations)
+        return self.plan - self.seen < self.seen / self.evaluations
 
 
 def useful_horizon(curve: Curve, plan: float | None = None, schedule: str | None = None) -> UsefulHorizon:
@@ -63,9 +63,6 @@ def useful_horizon(curve: Curve, plan: float | None = None, schedule: str | None
         plan: The planned length of training (default: the last evaluation). A curve may go beyond it.
         schedule: The learning rate over the plan: "constant", "cosine", "linear" or "wsd" (constant, with a fall to
             zero in the last fifth). Leave it out if it is not known.
-
-    Returns:
-        The horizon with its interval, and how likely the run is to stay useful to the end of its plan.
 
     Raises:
         ValueError: If the plan is not a finite number above 0, the schedule is unknown, or the curve ends at step 0.
@@ -81,7 +78,9 @@ def useful_horizon(curve: Curve, plan: float | None = None, schedule: str | None
     if not seen > 0:
         raise ValueError("the curve ends at step 0: there is no horizon in it")
     length = max(seen, plan or seen)
-    answer = _judge(curve, length, known_schedule(schedule))
+    if schedule is not None and schedule not in SHAPES:
+        raise ValueError(f"the schedule must be one of {', '.join(SHAPES)}, got {schedule!r}; leave out any other")
+    answer = _judge(curve, length, schedule)
     if not answer.finished and _falls_again(curve, answer.noise):
         lowest = curve.steps.index(curve.best_step) + 1
         before = _judge(Curve(curve.steps[:lowest], curve.losses[:lowest]), length, schedule)
@@ -91,16 +90,15 @@ def useful_horizon(curve: Curve, plan: float | None = None, schedule: str | None
 
 def _judge(curve: Curve, length: float, schedule: str | None) -> UsefulHorizon:
     seen, lowest = curve.steps[-1], curve.best_step
-    kept = [(step, loss) for step, loss in zip(curve.steps, curve.losses, strict=True) if math.isfinite(loss)]
-    steps, losses = [step for step, _ in kept], [loss for _, loss in kept]
-    weights = turns(steps, losses, seen, length, schedule)
-    middle = max(weights.quantile(0.5), steps[0])  # what came before the first evaluation is not known
+    kept = [point for point in zip(curve.steps, curve.losses, strict=True) if math.isfinite(point[1])]
+    weights = turns([step for step, _ in kept], [loss for _, loss in kept], seen, length, schedule)
+    middle = max(weights.quantile(0.5), kept[0][0])  # what came before the first evaluation is not known
     tails = outside(len(kept), turned=False) / 2
     low, high = min(weights.quantile(tails), lowest), max(weights.quantile(1 - tails), lowest, middle)
     enough = sum(place > max(middle, lowest) for place in weights.places) >= LATER
     turned = enough and weights.later < _STILL and _has_risen(weights, low, high) and not _is_wave(weights, middle)
     turn = _readable(middle if turned else weights.quantile((1 - weights.none) / 2))
-    expected = turned or (weights.none < 0.5 and not _finished(length, seen, len(curve.steps)))
+    expected = turned or (weights.none < 0.5 and length - seen >= seen / len(curve.steps))
     tails = outside(len(kept), turned=True) / 2 if turned else 2 * tails
     low, high = min(weights.quantile(tails), lowest), max(weights.quantile(1 - tails), lowest)
     return UsefulHorizon(
@@ -115,10 +113,6 @@ def _judge(curve: Curve, length: float, schedule: str | None) -> UsefulHorizon:
         evaluations=len(curve.steps),
         noise=weights.noise,
     )
-
-
-def _finished(plan: float, seen: float, evaluations: int) -> bool:
-    return plan - seen < seen / evaluations
 
 
 def _falls_again(curve: Curve, noise: float) -> bool:
@@ -167,8 +161,5 @@ def _is_wave(weights: Turns, turn: float) -> bool:
 
 def _readable(value: float) -> float:
     """Three digits: nothing finer is known."""
-    if not value > 0:
-        return 0
-    digits = 2 - math.floor(math.log10(value))
-    rounded = round(value, digits)
-    return int(rounded) if float(rounded).is_integer() else rounded
+    rounded = float(f"{max(value, 0.0):.3g}")
+    return int(rounded) if rounded.is_integer() else rounded
