@@ -71,13 +71,13 @@ class RefreshCallback(Callback):
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Log the figures; Lightning writes them every `log_every_n_steps`."""
-        self.peak_lr = max(self.peak_lr, learning_rate(trainer.optimizers[0]))
         pl_module.log_dict(beta_figures(trainer.optimizers[0], trainer.global_step))
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keep the validation loss of this step, and look whether it turned."""
         fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
         if fitting and self.metric in trainer.callback_metrics:
+            self.peak_lr = max(self.peak_lr, learning_rate(trainer.optimizers[0]))
             self.losses[trainer.global_step] = float(trainer.callback_metrics[self.metric])
             line = self.watch.look(self.losses, _plan(trainer), self._schedule(trainer))
             if line is not None and trainer.is_global_zero:
