@@ -216,6 +216,7 @@ def picture(runs: Sequence[Known], folder: Path) -> None:
         ("c2", "dotted", "triangle"),
         ("c3", "dashdot", "diamond"),
     )
+    others = (("c4", "dashed", "square"), ("c5", "dotted", "triangle"))
     errors = tuple(
         Trace(name, shares, tuple(score.error for score in scores), color, dash, marker, group=name)  # type: ignore[arg-type]
         for (name, scores), (color, dash, marker) in zip(found.items(), looks, strict=True)
@@ -228,10 +229,10 @@ def picture(runs: Sequence[Known], folder: Path) -> None:
     }
     held = tuple(
         Trace(name, shares, _coverage(part), color, dash, marker, group=name)  # type: ignore[arg-type]
-        for (name, part), (color, dash, marker) in zip(groups.items(), looks, strict=False)
+        for (name, part), (color, dash, marker) in zip(groups.items(), (looks[0], *others), strict=True)
     )
     charts = (
-        Chart("Typical factor of error", x, number_axis("factor", 1, top), errors),
+        Chart("Typical factor of error", x, number_axis("factor", 1, 1.05 * top), errors),
         Chart("Coverage of the 90 % interval", x, number_axis("horizons held, %", 50, 100), held),
     )
     caption = f"{len(clear)} runs of the fresh held-out half, cut at a share of their plan."
