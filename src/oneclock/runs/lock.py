@@ -92,14 +92,15 @@ class Claim:
         if last is not None and (owner := _alive(last)):
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
         claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
+        beaten = Held(f"{folder} was claimed by another process just now; wait for it or stop it")
         try:
             _make(claim.path, claim.owner)
         except (FileExistsError, FileNotFoundError):  # the second case: a faster process has removed the dead claim
-            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
+            raise beaten from None
         others = [path for path in _all(folder) if path != claim.path]
         if any(_alive(path) for path in others):  # made since this process looked
             claim.release()
-            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it")
+            raise beaten
         for path in (*others, *folder.glob(".claim-*")):
             path.unlink(missing_ok=True)
         cls.held[folder] = claim
@@ -125,13 +126,16 @@ class Claim:
 
     def keep_alive(self) -> Claim:
         """Touch the claim from a thread until it is released, so that other hosts see it alive."""
-        threading.Thread(target=self._touch_often, name="claim", daemon=True).start()
+
+        def touch_often() -> None:
+            while not self._stop.wait(HEARTBEAT):
+                self.touch()
+
+        threading.Thread(target=touch_often, name="claim", daemon=True).start()
         return self
 
     def release(self) -> None:
-        """Release the folder, once: after that the name may belong to another claim. If the disk refuses, the claim
-        ends with this process.
-        """
+        """Release the folder, once: after that the name may belong to another claim."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -146,10 +150,6 @@ class Claim:
     def __exit__(self, *_: Any) -> None:
         self.release()
 
-    def _touch_often(self) -> None:
-        while not self._stop.wait(HEARTBEAT):
-            self.touch()
-
 
 def holder(folder: Path) -> Owner | None:
     """The live process that holds the folder, or None."""
@@ -157,19 +157,9 @@ def holder(folder: Path) -> Owner | None:
     return _alive(last) if last is not None else None
 
 
-def is_left(folder: Path) -> bool:
-    """Whether the process that claimed the folder is dead.
-
-    A folder without a claim counts as left when it is old: a new one may get its claim soon.
-    """
-    last = _last(folder)
-    return _age(folder) > STALE if last is None else _alive(last) is None
-
-
 def held_by(folder: Path, pid: int) -> Claim | None:
     """The claim of a process of this host on the folder, or None if it has none yet."""
-    last = _last(Path(folder))
-    owner = None if last is None else _alive(last)
+    last, owner = _last(Path(folder)), holder(folder)
     if last is None or owner is None or (owner.host, owner.pid) != (_host(), pid):
         return None
     return Claim(last, owner=owner)
@@ -177,9 +167,7 @@ def held_by(folder: Path, pid: int) -> Claim | None:
 
 @contextmanager
 def under(claim: Claim) -> Iterator[None]:
-    """Processes started within this context write in the claim's folder only while the claim is held; see
-    `check_held`.
-    """
+    """Processes started within this context write in the claim's folder only while the claim is held."""
     os.environ[UNDER] = json.dumps([str(claim.path), asdict(claim.owner)])
     try:
         yield
@@ -196,17 +184,19 @@ def check_held(folder: Path) -> None:
 
 def held_here(folder: Path) -> Claim | None:
     """The claim of this process on the folder, or the claim under which it was started."""
-    return Claim.held.get(folder) or _claim_above(folder)
-
-
-def _claim_above(folder: Path) -> Claim | None:
     path, owner = json.loads(os.environ.get(UNDER, '["", {}]'))
-    return Claim(Path(path), owner=Owner(**owner)) if path and os.path.dirname(path) == str(folder) else None
+    above = path and os.path.dirname(path) == str(folder)
+    return Claim.held.get(folder) or (Claim(Path(path), owner=Owner(**owner)) if above else None)
+
+
+def aside_of(path: Path) -> Path:
+    """A new name beside `path` for what is written there first. Process ids repeat from host to host."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def _make(path: Path, owner: Owner) -> None:
     """Make a claim, complete or not at all; FileExistsError if another process was faster."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    aside = aside_of(path)
     text = json.dumps(asdict(owner) | {"seal": hash_of(asdict(owner))})
     try:
         aside.write_text(text, encoding="utf-8")
@@ -299,15 +289,13 @@ def _last(folder: Path) -> Path | None:
     return max(_all(folder), key=_number, default=None)
 
 
-WORKERS = "workers"
-
 _GLANCE = 2.0
 """Seconds within which a sweep releases a study on which workers are active."""
 
 
 def workers(study: Path) -> list[Owner]:
     """The live workers of a study."""
-    return [owner for folder in _worker_folders(study) if (owner := holder(folder)) is not None]
+    return [owner for folder in sorted((Path(study) / "workers").glob("*")) if (owner := holder(folder)) is not None]
 
 
 def take_alone(study: Path) -> Claim:
@@ -320,14 +308,19 @@ def take_alone(study: Path) -> Claim:
 
 
 def join(study: Path) -> Claim:
-    """A worker's claim, beside those of other workers, or `Held` if a sweep is active; claims of dead workers are
-    removed.
+    """A worker's claim, beside those of other workers, or `Held` if a sweep is active; it removes dead claims.
+
+    A sweep that finds workers releases the study at once. A young folder without a claim may get its claim soon.
     """
-    for folder in _worker_folders(study):
-        if is_left(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-    claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
-    if (owner := _sweep_at_work(study)) is not None:
+    folder = Path(study) / "workers"
+    for other in folder.glob("*"):
+        if _age(other) > STALE if (last := _last(other)) is None else _alive(last) is None:
+            shutil.rmtree(other, ignore_errors=True)
+    claim = Claim.take(folder / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
+    until = time.monotonic() + _GLANCE
+    while (owner := holder(study)) is not None and time.monotonic() < until:
+        time.sleep(0.05)
+    if owner is not None:
         leave(claim)
         raise Held(f"{study} is being worked on by {owner}, a sweep; wait for it or stop it, then start workers")
     return claim
@@ -338,15 +331,3 @@ def leave(claim: Claim) -> None:
     claim.release()
     with suppress(OSError):
         claim.path.parent.rmdir()
-
-
-def _sweep_at_work(study: Path) -> Owner | None:
-    """The sweep that holds the study, unless it releases it at once because it has found workers."""
-    until = time.monotonic() + _GLANCE
-    while (owner := holder(study)) is not None and time.monotonic() < until:
-        time.sleep(0.05)
-    return owner
-
-
-def _worker_folders(study: Path) -> list[Path]:
-    return sorted((Path(study) / WORKERS).glob("*"))

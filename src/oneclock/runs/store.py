@@ -3,27 +3,24 @@
 STUDY/
   study.json     targets, protocol, and the hash of both
   runs/          one folder per run, see `oneclock.runs.record`
-  runs.jsonl     instead of runs/: all runs in one file, see `oneclock.runs.pack`
+  runs.jsonl     instead of runs/: all runs in one file, see `oneclock.runs.files`
   claim-1.json   while a sweep works on it
   damaged/         run folders with damaged records
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oneclock.plain_text import printable
 from oneclock.runs import best as choosing
-from oneclock.runs.files import PACKED, Files, files_of_runs, is_packed, read_json, write_json
+from oneclock.runs.files import PACKED, files_of_runs, is_packed, read_json, refuse_packed, write_json
 from oneclock.runs.folder import RunFolder, damage
 from oneclock.runs.key import RunKey, hash_of, key_from_folder, safe_name
 from oneclock.runs.lock import holder, workers
-from oneclock.runs.pack import write_folders
 from oneclock.runs.planned import missing_runs, waiting_runs
 from oneclock.runs.record import ROW, RunRecord, Status, with_learning_rate
 
@@ -100,15 +97,12 @@ class Study:
         """The runs that have ended, by folder; read once, then kept up to date by `remember`."""
         if not self._looked:
             for folder, files in files_of_runs(self.path):
-                if folder not in self._ended and (record := self._record(folder, files)) is not None:
-                    self.remember(folder, record)
+                with suppress(ValueError):  # a damaged run has not ended; `row` and `set_damaged_aside` report it
+                    known = folder in self._ended
+                    if not known and (record := RunFolder.read(f"{self._runs}/{folder}", files).result) is not None:
+                        self.remember(folder, record)
             self._looked = True
         return self._ended
-
-    def _record(self, folder: str, files: Files) -> RunRecord | None:
-        with suppress(ValueError):  # a damaged run has not ended; `row` and `set_damaged_aside` report it
-            return RunFolder.read(f"{self._runs}/{folder}", files).result
-        return None
 
     def remember(self, folder: str, result: RunRecord) -> None:
         """Count a run as ended, even if the disk refused its record."""
@@ -187,19 +181,6 @@ class Study:
             return RunRecord(key, "damaged", reason=damaged)
         return _under_way(key, path)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: a row for each experiment; all text is escaped."""
-        rows = []
-        for name in self.experiments:
-            best = self.best(name)
-            beta = "none" if best.beta is None else f"{best.beta:g}"
-            beta += "" if best.lr is None else f", lr {best.lr:g}"
-            rows.append((name, str(len(self.runs(name))), beta, _how_sure(best)))
-        heads = ("experiment", "runs ended", "best beta", "how sure")
-        head = "".join(f"<th style='text-align:left'>{word}</th>" for word in heads)
-        body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
-        return f"<table><tr>{head}</tr>{body}</table>"
-
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
         return [folder for folder, result in self.ended.items() if result.status == "failed"]
@@ -207,16 +188,11 @@ class Study:
     def forget_failed(self) -> int:
         """Mark failed runs as unfinished, so that the next sweep continues them. Returns how many."""
         if failed := self.failed():
-            self.unpack()
+            refuse_packed(self.path)
         for folder in failed:
             (self._runs / folder / "result.json").unlink(missing_ok=True)
             self._forget(folder)
         return len(failed)
-
-    def unpack(self) -> None:
-        """Unpack the runs if they are packed; the caller has claimed the study."""
-        if is_packed(self.path):
-            write_folders(self.path)
 
     def set_damaged_aside(self) -> list[tuple[str, str]]:
         """Move damaged run folders to `damaged/`, so that these runs start again. Returns which and why."""
@@ -241,21 +217,12 @@ class Study:
 
 def _under_way(key: RunKey, path: Path) -> RunRecord:
     """The present state of a run that had not ended when the others were read."""
+    status: Status = "waiting" if not path.exists() else "running" if holder(path) else "interrupted"
     if not (path / "run.json").exists():
-        return RunRecord(key, _activity(path))
+        return RunRecord(key, status)
     run = RunFolder.read(path)
-    points, status = run.points(), _activity(path)
-    if status == "interrupted" and (record := run.result) is not None:
-        return record  # it has ended since the others were read
-    losses = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
-    best_loss, best_step = min(losses) if losses else (None, None)
-    return RunRecord(key, status, points[-1].step if points else 0, best_loss, best_step)
-
-
-def _activity(path: Path) -> Status:
-    if not path.exists():
-        return "waiting"
-    return "running" if holder(path) else "interrupted"
+    begun = run.state(status)
+    return (run.result if status == "interrupted" else None) or begun  # it may have ended since the others were read
 
 
 def open_study(path: str | Path) -> Study:
@@ -285,12 +252,3 @@ def _experiment(folder: str) -> str:
 def _of_folder(folder: str) -> RunKey:
     """The key of a run with an unreadable record, from its folder's name."""
     return key_from_folder(folder) or RunKey(folder, math.nan, 0, 0)
-
-
-def _how_sure(best: choosing.Best) -> str:
-    between = "" if best.interval is None else f"{best.interval.lower:g} to {best.interval.upper:g}; "
-    return between + best.note
-
-
-def _html_cell(text: str) -> str:
-    return f"<td style='text-align:left'>{html.escape(printable(text))}</td>"
