@@ -73,9 +73,14 @@ class RunRecord:
 
         Infinite if it diverged: worse than any finite loss. NaN if it failed or has not ended: unknown.
         """
-        if self.status not in ("finished", "diverged"):
+        if not self.has_loss:
             return math.nan
         return math.inf if self.diverged or self.best_loss is None else self.best_loss
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether its loss is known: it finished or diverged."""
+        return self.status in ("finished", "diverged")
 
     @property
     def train_loss(self) -> float:
