@@ -56,13 +56,17 @@ class Adaptive(Protocol):
 
     kind: ClassVar[str] = "adaptive"
 
+    def start(self, budget: int) -> float:
+        """Where the climb begins: the beta that is recommended for `budget` steps, or was when the study began."""
+        return nearest_beta(rule_from(self.begin)(budget), self.betas)
+
     def step(self, losses: Losses, base: RunKey) -> Step:
         tied = {key: loss for key, loss in losses.items() if isinstance(key.beta, float)}
         limit = (self.max_runs or (36 if self.learning_rates else 10)) + len(self.extra_betas)
         left, lr = limit - len(tied), own_lr(self.lrs)
         if extra := [key for beta in self.extra_betas if (key := base.at(beta, self.seeds[0], lr)) not in tied]:
             return Step(tuple(extra), max(left, len(extra)))
-        wanted, reason = self._next(tied, base, (nearest_beta(rule_from(self.begin)(base.budget), self.betas), lr))
+        wanted, reason = self._next(tied, base, (self.start(base.budget), lr))
         keys = [key for key in wanted if key not in tied][: max(left, 0)]
         if keys:
             return Step(tuple(keys), left)

@@ -252,17 +252,23 @@ def _plain(value: Any, name: str) -> Any:
     """A value of a protocol as plain tuples, floats and ints; ValueError for anything else."""
     if name not in _EXAMPLES:
         return plain_int(value, name) if name in _COUNTS and value is not None else value
+    values = _list(value, name)
+    if name.endswith("seeds"):
+        return tuple(plain_int(one, name) for one in values)
+    if name == "learning_rates":
+        return tuple(plain_float(one, name) for one in values)
+    if name != "baselines":
+        return tuple(checked_beta(plain_float(one, name)) for one in values)
+    pairs = tuple(tuple(checked_beta(plain_float(one, name)) for one in _list(pair, name)) for pair in values)
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{name} must be pairs (beta1, beta2), such as {_EXAMPLES[name]}, got {value!r}")
+    return pairs
+
+
+def _list(value: Any, name: str) -> tuple[Any, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ValueError(f"{name} must be a list, such as {_EXAMPLES[name]}, got {value!r}")
-    if name == "baselines":
-        pairs = tuple(_plain(pair, "betas") for pair in value)
-        if any(len(pair) != 2 for pair in pairs):
-            raise ValueError(f"{name} must be pairs (beta1, beta2), such as {_EXAMPLES[name]}, got {value!r}")
-        return pairs
-    if name.endswith("seeds"):
-        return tuple(plain_int(one, name) for one in value)
-    numbers = tuple(plain_float(one, name) for one in value)
-    return numbers if name == "learning_rates" else tuple(map(checked_beta, numbers))
+    return tuple(value)
 
 
 _COUNTS = ("top_k", "max_runs")

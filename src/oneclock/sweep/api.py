@@ -82,7 +82,7 @@ def run_sweep(
         quiet: Print nothing.
 
     Returns:
-        The study: `best()`, `choice()`, `table()`, `rows()`.
+        The study: `best()`, `table()`, `rows()`.
 
     Raises:
         ValueError: If the values make no sense, the folder holds another study or runs of other code, or the first
@@ -95,7 +95,7 @@ def run_sweep(
     ...     run.log(run.budget, val_loss=(beta - 0.9) ** 2 + 1)
     >>> here = Execution(in_process=True)
     >>> study = run_sweep(train, 100, tempfile.mkdtemp(), betas=[0.5, 0.9, 0.95], seeds=[1], where=here, quiet=True)
-    >>> study.choice()
+    >>> study.best().beta
     0.9
     """
     _check_types(out, name, adopt, observers)
