@@ -60,28 +60,12 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):
         return 1 - _incomplete_beta(b, a, 1 - x)
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x) - math.log(a)
-    )
-    return front / _fraction(a, b, x)
-
-
-def _fraction(a: float, b: float, x: float) -> float:
-    """1 + d1 / (1 + d2 / (1 + ..)), evaluated by Lentz's method."""
-    tiny = 1e-300
-    value, upper, lower = 1.0, 1.0, 0.0
-    for step in range(1, 2000):
-        half, odd = divmod(step, 2)
-        if odd:
-            term = -(a + half) * (a + b + half) * x / ((a + 2 * half) * (a + 2 * half + 1))
-        else:
-            term = half * (b - half) * x / ((a + 2 * half - 1) * (a + 2 * half))
-        lower = 1 / ((1 + term * lower) or tiny)
-        upper = (1 + term / upper) or tiny
-        value *= upper * lower
-        if abs(upper * lower - 1) < 1e-14:
-            break
-    return value
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    fraction = 1.0
+    for n in range(int(50 + 5 * math.sqrt(a + b)), 0, -1):  # from the innermost terms outwards
+        fraction = 1 + n * (b - n) * x / ((a + 2 * n - 1) * (a + 2 * n)) / fraction
+        fraction = 1 - (a + n - 1) * (a + b + n - 1) * x / ((a + 2 * n - 2) * (a + 2 * n - 1)) / fraction
+    return math.exp(log_front) / a / fraction
 
 
 Cell = tuple[Beta, float | None]
@@ -97,12 +81,15 @@ class Noise:
 
 
 class CellSums:
-    """Sums per cell from which any pool of cells is fitted quickly: seeds x seeds products of centred runs."""
+    """Sums per cell from which any pool of cells is fitted: seeds x seeds products of centred runs.
+
+    A spread below `resolution` is rounding.
+    """
 
     def __init__(
         self, y: np.ndarray, cell: np.ndarray, seed: np.ndarray, cells: int, seeds: int, resolution: float
     ) -> None:
-        self.resolution = resolution  # a spread below it is rounding
+        self.resolution = resolution
         self.present = np.zeros((cells, seeds))
         np.add.at(self.present, (cell, seed), 1.0)
         self.count = self.present.sum(axis=1)
@@ -183,10 +170,9 @@ def _different(sums: CellSums, units: Mapping[object, np.ndarray], pool: np.ndar
     tied = sum(not _is_pair(unit) for unit in units)
     outside: list[object] = []
     while len(outside) < len(units) - 1:
-        left = {unit: own for unit, own in units.items() if unit not in outside}
-        score, _, worst = min(
-            (_score(sums, pool, own, _is_pair(unit), tied), str(unit), unit) for unit, own in left.items()
-        )
+        left = [unit for unit in units if unit not in outside]
+        scores = ((_score(sums, pool, units[unit], _is_pair(unit), tied), str(unit), unit) for unit in left)
+        score, _, worst = min(scores)
         if score >= 1:
             break
         outside.append(worst)
