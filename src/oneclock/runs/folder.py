@@ -21,7 +21,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,14 +116,9 @@ class RunFolder:
     def __init__(
         self, path: str | Path, key: RunKey, environment: Mapping[str, Any], files: Files | None = None
     ) -> None:
-        self._location, self.key, self.environment = path, key, environment
+        self.path, self.key, self.environment = Path(path), key, environment
         self._files = files or Files(path)
         self._process = os.getpid()
-
-    @cached_property
-    def path(self) -> Path:
-        """Its folder, as a `Path` made on demand, since paths of ten thousand runs take time."""
-        return Path(self._location)
 
     @classmethod
     def start(cls, path: Path, key: RunKey, environment: Mapping[str, Any] | None = None) -> RunFolder:
@@ -134,9 +128,8 @@ class RunFolder:
             run = cls.read(path)
             if run.key.hash != key.hash:
                 changed = ", ".join(differences(run.key.content, key.content))
-                raise ValueError(
-                    f"{path} holds a different run ({changed}); choose another folder or the same settings"
-                )
+                way = "choose another folder or the same settings"
+                raise ValueError(f"{path} holds a different run ({changed}); {way}")
             check_held(path)
             sweep_asides(path)
             if not (data := run._bytes()).endswith(b"\n") and data:  # an incomplete line of a crash
@@ -185,7 +178,7 @@ class RunFolder:
         """
         line = _line(whole_step(step), val_loss, train_loss)
         if metrics:
-            line["metrics"] = {name: _json_loss(value) for name, value in metrics.items()}
+            line["metrics"] = _json(metrics)
         with open(self.path / "curve.jsonl", "ab") as file:
             check_held(self.path)  # after opening it: a process that takes over starts a new curve file
             file.write((json.dumps(line) + "\n").encode())
@@ -209,13 +202,12 @@ class RunFolder:
             raise RuntimeError(f"{self.path} was opened by another process: a forked child cannot end its parent's run")
         data = self._bytes()
         points = points_of(data, self.path)
-        last = points[-1].step if points else 0
         best_loss, best_step = _best(points)
         result = {
             "status": status,
             "best_loss": best_loss,
             "best_step": best_step,
-            "steps": last if steps is None else steps,
+            "steps": (points[-1].step if points else 0) if steps is None else steps,
             "seconds": round(seconds, 3),
             "reason": reason,
         }
@@ -236,25 +228,25 @@ class RunFolder:
         data = self._files.read("result.json")
         if data is None:
             return None
-        values = unsealed(data, f"{self._location}/result.json")
+        values = unsealed(data, f"{self.path}/result.json")
         if absent := [name for name in _RESULT if name not in values]:
-            raise ValueError(f"{self._location}/result.json lacks {absent[0]!r}; it was not written by oneclock")
+            raise ValueError(f"{self.path}/result.json lacks {absent[0]!r}; it was not written by oneclock")
         if values["status"] not in ENDS:
-            raise Damaged(f"{self._location}/result.json is damaged: {values['status']!r} is not a final status")
+            raise Damaged(f"{self.path}/result.json is damaged: {values['status']!r} is not a final status")
         proof = values.get("curve")
         if proof is not None and proof["bytes"] != (self._files.length("curve.jsonl") or 0):
-            raise Damaged(f"{self._location}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
         return values
 
     def points(self) -> list[Point]:
         """All evaluations so far, by step; if a step was logged twice, the later line counts."""
-        return points_of(self._bytes(), self._location)
+        return points_of(self._bytes(), self.path)
 
     def whole(self) -> tuple[RunRecord | None, list[Point]]:
         """Its result and its evaluations, checked against each other: `Damaged` if they do not agree."""
         values = self._result()  # read before the curve: after a run has ended, its curve does not change
         data = self._bytes()
-        points = points_of(data, self._location)
+        points = points_of(data, self.path)
         if values is None:
             return None, points
         proof = values.get("curve")
@@ -305,10 +297,10 @@ def _proof(data: bytes) -> dict[str, Any]:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def _json_loss(loss: float) -> float | None:
-    return float(loss) if math.isfinite(loss) else None
-
-
 def _line(step: int, val_loss: float | None, train_loss: float | None) -> dict[str, Any]:
-    losses = {"val_loss": val_loss, "train_loss": train_loss}
-    return {"step": step} | {name: _json_loss(loss) for name, loss in losses.items() if loss is not None}
+    return {"step": step} | _json({"val_loss": val_loss, "train_loss": train_loss})
+
+
+def _json(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Measured values for JSON, which has no NaN and no infinity."""
+    return {name: float(one) if math.isfinite(one) else None for name, one in values.items() if one is not None}

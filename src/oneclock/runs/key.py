@@ -53,11 +53,8 @@ class RunKey:
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        plain = type(self.beta) is float and type(self.seed) is int and type(self.budget) is int
-        if plain and (self.lr is None or type(self.lr) is float):
-            return
         numbers = {
-            "beta": plain_beta(self.beta),
+            "beta": _plain_beta(self.beta),
             "seed": plain_int(self.seed, "seed"),
             "budget": plain_int(self.budget, "budget"),
             "lr": None if self.lr is None else plain_float(self.lr, "lr"),
@@ -88,6 +85,11 @@ class RunKey:
     def betas(self) -> tuple[float, float]:
         """(beta1, beta2); the two are equal in a tied run."""
         return self.beta if isinstance(self.beta, tuple) else (self.beta, self.beta)
+
+    @property
+    def beta_in_words(self) -> str:
+        """`0.9`, or `0.9/0.999` for a pair."""
+        return "/".join(f"{beta:g}" for beta in dict.fromkeys(self.betas))
 
     @cached_property
     def folder(self) -> str:
@@ -128,6 +130,10 @@ class RunKey:
         return hash_of(self.content)
 
 
+_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
+_FOLDER = re.compile(rf"([^/]+)/(?:beta-({_NUMBER})|betas-({_NUMBER})-({_NUMBER}))(?:-rate-({_NUMBER}))?-seed-(\d+)")
+
+
 def key_from_folder(folder: str) -> RunKey | None:
     """The key from the name of a run's folder, with budget 0; None for other names.
 
@@ -142,12 +148,6 @@ def key_from_folder(folder: str) -> RunKey | None:
     return RunKey(unquote(experiment), betas, int(seed), 0, None if lr is None else float(lr))
 
 
-_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
-_FOLDER = re.compile(
-    rf"([^/]+)/(?:beta-({_NUMBER})|betas-({_NUMBER})-({_NUMBER}))(?:-rate-({_NUMBER}))?-seed-(\d+)",
-)
-
-
 def plain_float(value: Any, name: str) -> float:
     """The value as a Python float; ValueError if it is not one number. NumPy and torch scalars are numbers.
 
@@ -155,7 +155,8 @@ def plain_float(value: Any, name: str) -> float:
     >>> plain_float(np.float64(0.001), "lr")
     0.001
     """
-    if isinstance(value, bool) or not (isinstance(value, Real) or _is_scalar_array(value)):
+    is_scalar_array = getattr(value, "shape", None) == () and hasattr(value, "__float__")
+    if isinstance(value, bool) or not (isinstance(value, Real) or is_scalar_array):
         raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)
 
@@ -172,7 +173,7 @@ def plain_int(value: Any, name: str) -> int:
     return int(value)
 
 
-def plain_beta(beta: Any) -> Beta:
+def _plain_beta(beta: Any) -> Beta:
     """A beta as a Python float, or a pair of them as a tuple."""
     if (isinstance(beta, Sequence) and not isinstance(beta, str)) or getattr(beta, "shape", ()) == (2,):
         pair = tuple(plain_float(one, "beta") for one in cast("Sequence[Any]", beta))
@@ -180,11 +181,6 @@ def plain_beta(beta: Any) -> Beta:
             raise ValueError(f"an untied pair is (beta1, beta2), got {beta!r}")
         return pair
     return plain_float(beta, "beta")
-
-
-def _is_scalar_array(value: Any) -> bool:
-    """True for an array or tensor with one element and no axes."""
-    return getattr(value, "shape", None) == () and hasattr(value, "__float__")
 
 
 def hash_of(value: Any) -> str:

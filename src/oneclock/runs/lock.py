@@ -34,9 +34,6 @@ from oneclock.runs.key import hash_of
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 """Errors of disks without hard links, such as USB sticks and some network disks."""
 
-_UNREADABLE = (OSError, ValueError, TypeError, AttributeError)
-"""What reading a claim may raise if it is damaged or the disk does not answer."""
-
 STALE = float(os.environ.get("ONECLOCK_STALE", "120"))
 """Seconds without a touch after which another host's claim counts as dead; the same on all hosts of a study."""
 
@@ -112,12 +109,13 @@ class Claim:
 
         A damaged claim still counts as ours.
         """
+        if (owner := _owner(self.path)) is not None:
+            return owner != self.owner
         try:
-            return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != self.owner
-        except FileNotFoundError:
-            return True
-        except _UNREADABLE:
-            return False
+            self.path.stat()
+        except OSError as error:  # a disk that does not answer takes nothing away
+            return isinstance(error, FileNotFoundError)
+        return False
 
     def touch(self) -> None:
         """Show other hosts that this process is alive."""
@@ -241,32 +239,28 @@ def _born(pid: int) -> str | None:
 
 
 def _alive(path: Path) -> Owner | None:
-    """The owner of the claim in `path` if it is alive; a claim without an owner is judged by its age alone."""
-    owner = None
-    with suppress(*_UNREADABLE):
-        owner = _owner(json.loads(path.read_text(encoding="utf-8")))
-        if owner.host == _host():
-            return owner if _born(owner.pid) == owner.born else None
+    """The owner of the claim in `path` if it is alive; a claim without a readable owner is judged by its age alone."""
+    owner = _owner(path)
+    if owner is not None and owner.host == _host():
+        return owner if _born(owner.pid) == owner.born else None
     if _age(path) > STALE:
         return None
     return owner or Owner("an unknown host", 0, "")
 
 
-def _owner(values: dict[str, Any]) -> Owner:
-    """Who made a claim; raises one of `_UNREADABLE` if the claim is damaged. Older claims have no seal."""
-    seal = values.pop("seal", None)
-    if seal is not None and seal != hash_of(values):
-        raise ValueError("damaged")
-    return Owner(**values)
+def _owner(path: Path) -> Owner | None:
+    """Who made a claim; None if it is damaged or the disk does not answer. Older claims have no seal."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        seal = values.pop("seal", None)
+        return Owner(**values) if seal in (None, hash_of(values)) else None
+    return None
 
 
 def _age(path: Path) -> float:
     """Seconds since the file was touched, by the clock of the disk it is on; inf if it is gone."""
-    now = time.time()
-    with (
-        suppress(OSError),
-        tempfile.TemporaryFile(dir=path.parent) as probe,
-    ):  # or by our clock, if the disk is read-only
+    now = time.time()  # by our clock, if the disk is read-only
+    with suppress(OSError), tempfile.TemporaryFile(dir=path.parent) as probe:
         now = os.fstat(probe.fileno()).st_mtime
     try:
         return now - path.stat().st_mtime

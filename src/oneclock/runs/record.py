@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import platform
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -163,8 +162,7 @@ PACKAGES = ("oneclock", "torch", "accelerate", "numpy", "transformers", "tokeniz
 
 
 def environment(packages: tuple[str, ...] = PACKAGES, folder: Path | None = None) -> dict[str, Any]:
-    """The environment of a run: Python, system, versions of packages, and the commit of `folder` (default: the working
-    folder).
+    """The environment of a run: Python, system, versions of packages, and the commit of `folder` (or the working one).
 
     No paths and no host names, because records are shared.
 
@@ -194,18 +192,9 @@ def _version(name: str) -> str | None:
 
 def _git(folder: Path | None, *arguments: str) -> str | None:
     """The output of a git command, called without locks: a killed git would leave its lock in the repository."""
-    git = shutil.which("git")
-    if git is None:
-        return None
+    line = ["git", "--no-optional-locks", *arguments]
     try:
-        done = subprocess.run(
-            [git, "--no-optional-locks", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -89,9 +89,8 @@ def _missing_from(runs: Sequence[RunRecord]) -> Iterator[str]:
     """What is missing in the runs of one experiment, one clause each."""
     for run in runs:
         if run.diverged:
-            beta = "/".join(f"{beta:g}" for beta in dict.fromkeys(run.key.betas))
             why = "has no finite validation loss" if run.best_loss is None else "diverged"
-            yield f"beta {beta}, seed {run.seed} {why}; it counts as worse than any other"
+            yield f"beta {run.key.beta_in_words}, seed {run.seed} {why}; it counts as worse than any other"
     tied = [run for run in runs if run.key.is_tied]
     seeds = Counter(run.tied_beta for run in tied if math.isfinite(run.loss))
     single = [beta for beta, count in seeds.items() if count == 1]
@@ -198,9 +197,5 @@ def steps_to_target(runs: Sequence[RunRecord], target: float) -> list[float] | N
     """Steps at which each run's validation loss first reaches `target`, infinite if never; None without curves."""
     if not runs or any(run.val is None and run.best_loss is not None for run in runs):
         return None
-    return [
-        next((step for step, loss in zip(run.val.steps, run.val.losses, strict=True) if loss <= target), math.inf)
-        if run.val is not None
-        else math.inf
-        for run in runs
-    ]
+    curves = [() if run.val is None else zip(run.val.steps, run.val.losses, strict=True) for run in runs]
+    return [next((step for step, loss in curve if loss <= target), math.inf) for curve in curves]
