@@ -23,18 +23,10 @@ WORDS = frozenset({"name", "title", "split", "t_es", "seeds"})
 class RunKey:
     """One run of an experiment: its betas, seed, length, learning rate and every other setting (`spec`).
 
-    Two keys are equal when they name the same run of a plan. `hash` also covers the spec, and so tells whether two runs
-    had the same settings. Numbers of NumPy and torch become plain `float` and `int`.
-
-    Args:
-        experiment: The name of the experiment.
-        beta: The tied beta, or the pair (beta1, beta2) of a baseline.
-        seed: The seed.
-        budget: The planned number of optimizer steps.
-        lr: What a sweep over learning rates set; None if it set none. A function or a command gets the learning
-            rate itself. An experiment of the lab gets a factor on its own; `learning_rate` is then the product.
-        split: `development` or `heldout`. It is not part of the hash.
-        spec: All other settings, as plain data.
+    Two keys are equal when they name the same run of a plan. `hash` also covers `spec`, all other settings as plain
+    data, but not the `split`. `beta` is the tied beta or a baseline's pair, and `budget` the planned optimizer steps.
+    `lr` is what a sweep over learning rates set: a learning rate, or for an experiment of the lab a factor on its own.
+    Numbers of NumPy and torch become plain `float` and `int`.
 
     >>> import numpy as np
     >>> RunKey("digits", np.float64(0.9), np.int64(1), 200, lr=np.float32(0.5)).folder
@@ -63,11 +55,7 @@ class RunKey:
             object.__setattr__(self, name, value)
 
     def at(self, beta: Beta, seed: int, lr: float | None = None) -> RunKey:
-        """The key of another run of the same experiment and budget.
-
-        >>> RunKey("digits", 0.9, 1, 200).at(0.99, 2).folder
-        'digits/beta-0.99-seed-2'
-        """
+        """The key of another run of the same experiment and budget."""
         return RunKey(self.experiment, beta, seed, self.budget, lr, self.split)
 
     @property

@@ -8,9 +8,8 @@ together, and a cell with one seed can then be compared with a cell that has thr
 with two seeds or more. A cell that spreads differently from the others keeps a noise of its own, and so does an untied
 pair (see `noise`).
 
-Every level is a weighted sum of the measured losses. So is a level between two betas (interpolated in log(1 - beta)),
-and so is every difference. `compare` gives such differences with 95 % CIs. The CIs of one call hold simultaneously.
-Losses of 0 or below have no logarithm; a sweep that has any is fitted without it, and has no differences in percent.
+Every level is a weighted sum of the measured losses, and so are levels between two betas and differences, which
+`compare` gives with 95 % CIs. Losses of 0 or below have no logarithm; a sweep that has any is fitted without it.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far one loss lies above another, as a share of the other (0.01: 1 % above), with its 95 % CI.
-
-    `interval` is None if the noise is not known.
-    """
+    """How far one loss lies above another, as a share of it (0.01: 1 % above), with a 95 % CI if the noise is known."""
 
     value: float
     interval: Interval | None

@@ -1,8 +1,4 @@
-"""Planned runs that have not ended: not run yet, or lost, for example by an interrupted copy.
-
-The plan is in `study.json`. Every comparison of betas must mention missing runs: with them another beta might be the
-best.
-"""
+"""Planned runs that have not ended: not run yet, or lost. With them another beta might be the best."""
 
 from __future__ import annotations
 
@@ -14,9 +10,6 @@ from oneclock.runs.adaptive import recorded_protocol
 from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import Protocol, all_keys, next_step
 from oneclock.runs.record import RunRecord
-
-_LISTED = 5
-"""How many missing runs a sentence names."""
 
 
 def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[str, list[RunKey]]:
@@ -80,7 +73,7 @@ def missing_in_words(keys: Iterable[RunKey], under_way: bool = False) -> str:
         return f"{runs} still to come"
     lrs = ["" if key.lr is None else f" lr {key.lr:g}" for key in keys]
     named = ", ".join(f"beta {key.beta_in_words}{lr} seed {key.seed}" for key, lr in zip(keys, lrs, strict=True))
-    if len(keys) > _LISTED:  # then only the betas
+    if len(keys) > 5:  # then only the betas
         betas = list(dict.fromkeys(key.beta_in_words for key in keys))
-        named = f"at beta {', '.join(betas[:_LISTED])}{' and others' if len(betas) > _LISTED else ''}"
+        named = f"at beta {', '.join(betas[:5])}{' and others' if len(betas) > 5 else ''}"
     return f"{runs} missing (not run yet, or lost): {named}"

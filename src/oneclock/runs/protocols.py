@@ -1,8 +1,7 @@
 """Which runs are next, given the ended ones: pure functions, without files or training.
 
 A protocol is plain data. `next_step` looks at the losses so far and returns the runs to do now, or the reason why there
-are none left. Nothing is remembered between calls: after a crash the same losses give the same answer. This module has
-the protocols without a search; `oneclock.runs.adaptive` has the one with a search.
+are none left. Nothing is remembered between calls: after a crash the same losses give the same answer.
 """
 
 from __future__ import annotations
@@ -222,9 +221,7 @@ def extended(before: Mapping[str, Any], protocol: AnyProtocol) -> AnyProtocol:
 
 
 def ranked(losses: Mapping[Any, float]) -> list[Any]:
-    """Betas from the best loss to the worst; betas without a finite loss come last, and a tie goes to the smaller
-    beta.
-    """
+    """Betas from the best loss to the worst, those without a finite loss last; a tie goes to the smaller beta."""
     return sorted(losses, key=lambda beta: (losses[beta] if math.isfinite(losses[beta]) else math.inf, beta))
 
 

@@ -34,20 +34,10 @@ ON_PURPOSE = "stopped early"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run: its key, its status, and its measurements.
+    """A run: its key, its status, and its measurements; None where there is none, or it was not read.
 
-    Args:
-        key: Which run it is.
-        status: Its state, or how it ended.
-        steps: The optimizer steps it has made.
-        best_loss: Its smallest finite validation loss; None if there is none.
-        best_step: The first step with that loss.
-        best_train_loss: Its smallest finite training loss; None if there is none, or it was not read.
-        seconds: How long it took.
-        reason: Why it failed, diverged or is damaged.
-        val: Its validation curve; None if there is none, or it was not read.
-        train: Its training curve, likewise.
-        environment: Where it ran: versions, commit, data.
+    `steps` is how far it came; `best_step` is the first step with `best_loss`, its smallest finite validation loss.
+    `reason` says why it failed, diverged or is damaged. `environment` says where it ran: versions, commit, data.
 
     >>> key = RunKey("digits", 0.9, seed=1, budget=100)
     >>> RunRecord(key, "finished", 100, best_loss=1.5).loss, RunRecord(key, "diverged", 40, best_loss=1.2).loss

@@ -198,16 +198,7 @@ class Study:
 
 
 def open_study(path: str | Path) -> Study:
-    """The study in a folder, made by a sweep here or elsewhere.
-
-    Args:
-        path: The folder: it holds `study.json`, `runs/`, or both.
-
-    Returns:
-        The study: `best()`, `table()`, `rows()`, `experiments`.
-
-    Raises:
-        ValueError: If the folder holds no study.
+    """The study in a folder, made by a sweep here or elsewhere: `best()`, `table()`, `rows()`, `experiments`.
 
     >>> open_study("no-such-folder")
     Traceback (most recent call last):

@@ -203,12 +203,12 @@ def _sweep(records: Sequence[RunRecord]) -> Sweep:
     """One experiment from its records, which have one split and one budget."""
     measured = [record for record in records if record.has_loss]
     first = measured[0].key
-    for record in measured:
-        if (record.key.split, record.budget) != (first.split, first.budget):
-            where = f"{record.key.folder} has {record.budget} steps, {record.key.split}"
-            raise ValueError(
-                f"{where}; {first.folder} has {first.budget}, {first.split}: an experiment has one of each"
+    for key in (record.key for record in measured):
+        if (key.split, key.budget) != (first.split, first.budget):
+            where = (
+                f"{key.folder} has {key.budget} steps, {key.split}; {first.folder} has {first.budget}, {first.split}"
             )
+            raise ValueError(f"{where}: an experiment has one of each")
     without = [record for record in records if not record.has_loss]
     return sweep_of([*sorted(measured, key=lambda run: run.key.order), *without], first.budget)
 
@@ -230,12 +230,6 @@ def _planned(path: Path, records: Sequence[RunRecord]) -> tuple[list[RunRecord],
 
 def _different_data(records: Sequence[RunRecord]) -> list[str]:
     """A sentence for each experiment whose records have more than one hash of data; an empty one is unknown."""
-    hashes: dict[str, set[str]] = {}
-    for record in records:
-        hashes.setdefault(record.experiment, set()).add(str(record.environment.get("data") or ""))
-    counts = {name: len(own - {""}) for name, own in hashes.items()}
-    return [
-        f"{name}: its runs were trained on {count} different sets of data"
-        for name, count in counts.items()
-        if count > 1
-    ]
+    pairs = {(record.experiment, str(data)) for record in records if (data := record.environment.get("data"))}
+    counts = sorted(Counter(name for name, _ in pairs).items())
+    return [f"{name}: its runs were trained on {count} different sets of data" for name, count in counts if count > 1]
