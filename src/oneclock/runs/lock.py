@@ -85,16 +85,17 @@ class Claim:
         """Claim the folder, or raise `Held`. A dead process's claim is taken over."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        last = _last(folder)
-        if last is not None and (owner := _alive(last)):
+        claims = _claims(folder)
+        if claims and (owner := _alive(claims[-1])):
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
-        claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
+        number = int(claims[-1].stem[6:]) + 1 if claims else 1
+        claim = cls(folder / f"claim-{number}.json", inherited=bool(claims))
         beaten = Held(f"{folder} was claimed by another process just now; wait for it or stop it")
         try:
             _make(claim.path, claim.owner)
         except (FileExistsError, FileNotFoundError):  # the second case: a faster process has removed the dead claim
             raise beaten from None
-        others = [path for path in _all(folder) if path != claim.path]
+        others = [path for path in _claims(folder) if path != claim.path]
         if any(_alive(path) for path in others):  # made since this process looked
             claim.release()
             raise beaten
@@ -151,16 +152,17 @@ class Claim:
 
 def holder(folder: Path) -> Owner | None:
     """The live process that holds the folder, or None."""
-    last = _last(Path(folder))
-    return _alive(last) if last is not None else None
+    claims = _claims(Path(folder))
+    return _alive(claims[-1]) if claims else None
 
 
 def held_by(folder: Path, pid: int) -> Claim | None:
     """The claim of a process of this host on the folder, or None if it has none yet."""
-    last, owner = _last(Path(folder)), holder(folder)
-    if last is None or owner is None or (owner.host, owner.pid) != (_host(), pid):
+    claims = _claims(Path(folder))
+    owner = _alive(claims[-1]) if claims else None
+    if owner is None or (owner.host, owner.pid) != (_host(), pid):
         return None
-    return Claim(last, owner=owner)
+    return Claim(claims[-1], owner=owner)
 
 
 @contextmanager
@@ -268,19 +270,12 @@ def _age(path: Path) -> float:
         return float("inf")
 
 
-def _all(folder: Path) -> list[Path]:
-    """The claims on a folder; none if the folder does not exist."""
+def _claims(folder: Path) -> list[Path]:
+    """The claims on a folder by their numbers, the one that counts last; none if the folder does not exist."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        return [folder / name for name in os.listdir(folder) if re.fullmatch(r"claim-\d+\.json", name)]
+        names = [name for name in os.listdir(folder) if re.fullmatch(r"claim-\d+\.json", name)]
+        return [folder / name for name in sorted(names, key=lambda name: int(name[6:-5]))]
     return []
-
-
-def _number(path: Path | None) -> int:
-    return 0 if path is None else int(path.stem[6:])
-
-
-def _last(folder: Path) -> Path | None:
-    return max(_all(folder), key=_number, default=None)
 
 
 _GLANCE = 2.0
@@ -308,7 +303,8 @@ def join(study: Path) -> Claim:
     """
     folder = Path(study) / "workers"
     for other in folder.glob("*"):
-        if _age(other) > STALE if (last := _last(other)) is None else _alive(last) is None:
+        claims = _claims(other)
+        if _alive(claims[-1]) is None if claims else _age(other) > STALE:
             shutil.rmtree(other, ignore_errors=True)
     claim = Claim.take(folder / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
     until = time.monotonic() + _GLANCE
