@@ -10,9 +10,9 @@ import math
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from oneclock.horizon import Curve
@@ -151,40 +151,33 @@ def has_diverged(val_losses: Sequence[float | None]) -> bool:
 PACKAGES = ("oneclock", "torch", "accelerate", "numpy", "transformers", "tokenizers", "datasets", "torchvision")
 
 
-def environment(packages: tuple[str, ...] = PACKAGES, folder: Path | None = None) -> dict[str, Any]:
-    """The environment of a run: Python, system, versions of packages, and the commit of `folder` (or the working one).
+def environment(packages: tuple[str, ...] = PACKAGES) -> dict[str, Any]:
+    """The environment of a run: Python, system, versions of packages, and the commit of the working folder.
 
     No paths and no host names, because records are shared.
 
     >>> sorted(environment())
     ['commit', 'python', 'system', 'versions']
     """
-    return {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "versions": {name: version for name in packages if (version := _version(name)) is not None},
-        "commit": commit_of(folder),
-    }
+    versions = {}
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    system = f"{platform.system()} {platform.machine()}"
+    return {"python": platform.python_version(), "system": system, "versions": versions, "commit": commit()}
 
 
-def commit_of(folder: Path | None = None) -> str | None:
-    """The commit of a folder, with `+` where files differ from it; None outside of git."""
-    head = _git(folder, "rev-parse", "HEAD")
-    return head and head + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+def commit() -> str | None:
+    """The commit of the working folder, with `+` where files differ from it; None outside of git."""
+    head = _git("rev-parse", "HEAD")
+    return head and head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _git(folder: Path | None, *arguments: str) -> str | None:
+def _git(*arguments: str) -> str | None:
     """The output of a git command, called without locks: a killed git would leave its lock in the repository."""
     line = ["git", "--no-optional-locks", *arguments]
     try:
-        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
