@@ -108,7 +108,7 @@ def test_the_page_of_the_fine_tuning_study_states_what_its_records_say() -> None
     tables = read_losses(ROOT / "studies/finetune").items()
     found = [(steps, one) for name, (steps, losses) in tables for one in excesses(name, losses)]
     rows = pool_by_length(found)
-    assert len(rows) == 15
+    assert len(rows) == 21
     for one in rows:
         numbers = f"{one.percent:+.2f} ({one.low:+.2f} to {one.high:+.2f})"
         assert f"| {one.steps:,} | {one.betas} | {numbers} |" in page
