@@ -15,7 +15,7 @@ from oneclock.integrations.optax import balanced_adam, balanced_adamw
 from oneclock.rule import beta_for
 
 STEPS, LR, DECAY = 60, 1e-2, 0.1
-OPTIONS = dict(horizon=600, refreshes=60)  # beta 0.9
+OPTIONS = dict(horizon=600, rule="refresh:60")  # beta 0.9
 
 
 def batches():
@@ -143,4 +143,4 @@ def test_what_it_refuses(make):
     with pytest.raises(ValueError, match="the horizon must exceed 1000"):
         make(LR, horizon=500, rule="paper")
     with pytest.raises(ValueError, match="give them with horizon=, not with beta="):
-        make(LR, beta=0.9, refreshes=300)
+        make(LR, beta=0.9, rule="paper")

@@ -11,8 +11,13 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from oneclock import BalancedAdamW, Refresh, RefreshScheduler, steps_from_epochs
-from oneclock.integrations import torchvision_first  # noqa: F401
+from oneclock import (
+    BalancedAdamW,
+    Refresh,
+    RefreshScheduler,
+    steps_from_epochs,
+    torchvision_guard,  # noqa: F401
+)
 
 DOCS = Path(__file__).parents[2] / "docs" / "integrations.md"
 
@@ -38,7 +43,7 @@ def test_accelerate_with_accumulation_matches_the_plain_run_and_resumes(tmp_path
     def new_run():
         accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
         net = model()
-        optimizer = BalancedAdamW(net.parameters(), LR, horizon=steps, refreshes=REFRESHES, weight_decay=DECAY)
+        optimizer = BalancedAdamW(net.parameters(), LR, horizon=steps, rule=f"refresh:{REFRESHES}", weight_decay=DECAY)
         net, optimizer, data = accelerator.prepare(net, optimizer, loader())
         scheduler = RefreshScheduler(optimizer, steps, REFRESHES)
         accelerator.register_for_checkpointing(scheduler)
@@ -106,7 +111,7 @@ def test_timm_s_snippets_run_as_they_are_printed():
     section = DOCS.read_text(encoding="utf-8").partition("\n## timm\n")[2].partition("\n## ")[0]
     first, second = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     model = "torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 1))"
-    setting = f"import oneclock.integrations.torchvision_first, torch\nmodel = {model}\n"
+    setting = f"import oneclock.torchvision_guard, torch\nmodel = {model}\n"
     check = (
         "\nassert {group['betas'] for group in optimizer.param_groups} == {(oneclock.recommend(20_000).beta,) * 2}\n"
     )

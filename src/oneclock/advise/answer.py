@@ -85,7 +85,6 @@ def advise(
     budget: float | None = None,
     next_steps: float | None = None,
     rule: Rule | str | None = None,
-    refreshes: float | None = None,
     metric: str | None = None,
     step: str | None = None,
     steps_per_epoch: float | None = None,
@@ -102,7 +101,6 @@ def advise(
         budget: The planned length; by default the log's own, else the last evaluation.
         next_steps: The planned length of the next run.
         rule: As `oneclock.recommend` takes it: "recommended" (the default), "paper" or another rule.
-        refreshes: The paper's rule with another refresh count.
         metric, step, steps_per_epoch, tokens_per_step, columns, higher_is_better: As `read_log` takes them, for paths
             and tables.
 
@@ -132,7 +130,7 @@ def advise(
     )
     if material.diverged and budget is not None:  # a run that diverged did not reach its plan
         budget = min(budget, max(run.curve.steps[-1] for run in material.runs))
-    advice = _advice(material, budget, next_steps, resolve_rule(rule, refreshes))
+    advice = _advice(material, budget, next_steps, resolve_rule(rule))
     return _with_the_metrics_sign(advice) if material.higher_is_better else advice
 
 

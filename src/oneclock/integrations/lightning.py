@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneclock.integrations import torchvision_first  # noqa: F401
+from oneclock import torchvision_guard  # noqa: F401  before lightning
 from oneclock.integrations.running import TurnWatch, advice, beta_figures
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
@@ -31,17 +31,16 @@ def balanced_adamw(
     params: Any = None,
     horizon: float | None = None,
     rule: Rule | str | None = None,
-    refreshes: float | None = None,
     **options: Any,
 ) -> BalancedAdamW:
     """BalancedAdamW over the module's parameters, or `params`, with beta from the Trainer's own number of steps.
 
-    Where training is useful for less than it runs, give `horizon`, in optimizer steps. `rule` and `refreshes` say how
-    it becomes beta, as in BalancedAdamW, whose other options may follow.
+    Where training is useful for less than it runs, give `horizon`, in optimizer steps. `rule` and `options` are those
+    of BalancedAdamW.
     """
     steps = trainer_steps(module.trainer) if horizon is None else horizon
     chosen = module.parameters() if params is None else params
-    return BalancedAdamW(chosen, lr, horizon=steps, rule=rule, refreshes=refreshes, **options)
+    return BalancedAdamW(chosen, lr, horizon=steps, rule=rule, **options)
 
 
 def trainer_steps(trainer: Trainer) -> int:
@@ -76,9 +75,8 @@ class RefreshCallback(Callback):
         fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
         if fitting and self.metric in trainer.callback_metrics:
             self.losses[trainer.global_step] = float(trainer.callback_metrics[self.metric])
-            line = self.watch.look(self.losses, _plan(trainer))
-            if line is not None and trainer.is_global_zero:
-                print(line)
+            if trainer.is_global_zero:
+                self.watch.look(self.losses, _plan(trainer))
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the advice, once for all processes."""

@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from oneclock.optim.dither import dither, step_keys
-from oneclock.optim.layout import local_tensor
-from oneclock.optim.shards import blocks, positions, shard_offsets
+from oneclock.optim.dither import blocks, dither, positions, shard_offsets, step_keys
+from oneclock.optim.fused_lists import local_tensor
 
 RATIO, SCALE = "ratio", "scale"
 LEVELS = 127
