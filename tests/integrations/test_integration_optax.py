@@ -127,7 +127,7 @@ def test_the_learning_rate_can_be_injected():
 @pytest.mark.parametrize("make", [balanced_adam, balanced_adamw])
 @pytest.mark.parametrize("steps", [1, 100, 1_000, 1_200, 6_000, 20_000, 40_000, 10**6])
 def test_a_horizon_gives_the_one_answer(make, steps):
-    for options in ({}, {"rule": "power:0.05,0.2"}, {"refreshes": 0.5}):
+    for options in ({}, {"rule": "power:0.05,0.2"}, {"rule": "refresh:0.5"}):
         optimizer = make(LR, horizon=steps, **options)
         _, state = optimizer.update(jnp.ones(1), optimizer.init(jnp.ones(1)), jnp.ones(1))
         assert float(state[0].mu[0]) == pytest.approx(1 - beta_for(steps, **options), rel=1e-6)

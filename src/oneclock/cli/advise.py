@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneclock.cli.numbers import count
 from oneclock.guards import COPY, copied
+from oneclock.steps import count
 
 if TYPE_CHECKING:
     from oneclock.advise import Advice
@@ -37,9 +37,6 @@ def command(
         float | None, typer.Option(parser=count, help="Turns a log of tokens, or of samples, into steps.")
     ] = None,
     rule: Annotated[str | None, typer.Option(help="recommended (the default), paper, or another rule.")] = None,
-    refreshes: Annotated[
-        float | None, typer.Option(parser=count, help="The paper's rule with this many refreshes.")
-    ] = None,
     higher_is_better: Annotated[
         bool | None,
         typer.Option(
@@ -66,7 +63,6 @@ def command(
             budget=budget,
             next_steps=next_steps,
             rule=rule,
-            refreshes=refreshes,
             metric=metric,
             step=step,
             steps_per_epoch=steps_per_epoch,
