@@ -136,7 +136,7 @@ def _beta2_rows(betas: TwoBetas) -> list[str]:
         ),
     )
     lines = ["Sweeps over beta2 near this length; loss above the best beta2, in %:", *table]
-    lines += ["tied: beta2 at the recommended beta, and beta1 as the source used it, mostly 0.9."]
+    lines += ["tied: beta2 at the recommended beta, and beta1 as in the source (mostly 0.9)."]
     if not all(row.lr_tuned for row in betas.rows):
         lines.append(_ONE_RATE)
     if any(row.values < FEWEST for row in betas.rows):

@@ -217,13 +217,15 @@ class BalancedAdam(torch.optim.Adam):
     def _init_group(self, group: dict[str, Any], *lists: list[Tensor]) -> bool:
         """Fill torch's lists of what a step needs. For the fused kernel: in a form that it can walk."""
         has_complex = super()._init_group(group, *lists)
+        if not group["fused"]:
+            return has_complex
         compiling = torch.compiler.is_compiling()
-        if not group["fused"] or (fused_lists.same_layout(lists) and (compiling or fused_lists.are_plain(lists[0]))):
+        if fused_lists.same_layout(lists) if compiling else fused_lists.same_as_before(lists, self._checked):
             return has_complex
         if compiling or not all(map(fused_lists.is_walkable, lists[0])):
             self._leave_fused(group)  # a compiled step would keep the copies of `align`; torch's loop needs none
         else:
-            fused_lists.align(lists, self.state)
+            fused_lists.align(lists, self.state, self._checked)
         return has_complex
 
     def _leave_fused(self, group: dict[str, Any]) -> None:

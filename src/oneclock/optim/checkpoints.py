@@ -65,7 +65,7 @@ def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> l
     differs from that of the other groups counts as one with its own beta.
     """
     untied = sorted({tuple(group["betas"]) for group in loaded if group["betas"][0] != group["betas"][1]})
-    changed = {}
+    changed: dict[str, None] = {}
     for old, new in zip(before, loaded, strict=True):
         new["own_beta"] = new.get("own_beta", old.get("own_beta", False))
         if tuple(new["betas"]) in untied:

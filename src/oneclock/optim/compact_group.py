@@ -31,6 +31,7 @@ KERNELS = {
 """For each type of device: the package that its kernel needs, the kernel's module, and how to install the package.
 
 ROCm devices are "cuda" too."""
+NOT_CHECKED = (None,) * 6
 
 
 @functools.cache
@@ -87,7 +88,7 @@ def step(
         row = None
         if compiling or group["fused"] is False:
             grad = _checked_gradient(p, grad, own)
-        elif (row := _row_again(p, grad, own, checked)) is None:
+        elif (row := _row_again(p, grad, own, checked.get(id(p), NOT_CHECKED))) is None:
             grad = _checked_gradient(p, grad, own)
             row = _row(p, grad, own, checked)
         if row is None:
@@ -99,19 +100,25 @@ def step(
         kernel_for(device.type).run(rows, beta, settings, dtypes, device)  # type: ignore[union-attr]
 
 
-def _key(p: Tensor, grad: Tensor, own: dict[str, Tensor]) -> tuple[Any, ...]:
-    """What the checks of a plain tensor depend on, but for its layout and address."""
-    tensors = id(own[RATIO]), id(own[SCALE]), id(own["step"])
-    return *tensors, p.shape, p.dtype, p.device, grad.shape, grad.dtype, grad.layout
-
-
-def _row_again(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any]) -> tuple[int, ...] | None:
+def _row_again(p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[Any, ...]) -> tuple[int, ...] | None:
     """What a kernel needs for tensors that passed the checks before; None if something has changed since."""
-    key, kept, where = checked.get(id(p), (None, (), ()))
-    if key != _key(p, grad, own) or not (p.is_contiguous() and grad.is_contiguous()) or p.is_neg() or grad.is_neg():
-        return None
-    addresses = p.data_ptr(), grad.data_ptr(), *map(Tensor.data_ptr, kept)
-    return addresses + where if all(addresses) else None
+    ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
+    if (
+        before[0] is ratio
+        and before[1] is scale
+        and before[2] is counter
+        and before[3] == p.shape == grad.shape
+        and before[4] == p.device
+        and grad.layout is torch.strided
+        and grad.is_contiguous()
+        and p.is_contiguous()
+        and p.dtype in DTYPES
+        and grad.dtype in DTYPES
+        and not (grad.is_neg() or p.is_neg())
+    ):
+        addresses = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
+        return addresses + before[5] if all(addresses) else None
+    return None
 
 
 def _row(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any]) -> tuple[int, ...] | None:
@@ -137,7 +144,7 @@ def _row(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any
         return None
     where = offsets.size, offsets.first, offsets.run, offsets.stride
     if type(p) in PLAIN:
-        checked[id(p)] = _key(p, grad, own), kept, where
+        checked[id(p)] = *kept, p.shape, p.device, where
     return (*map(Tensor.data_ptr, tensors), *where)
 
 

@@ -18,9 +18,9 @@ AVERAGES = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 PLAIN = (torch.nn.Parameter, Tensor)
 
 
-def are_plain(params: Sequence[Tensor]) -> bool:
-    """Whether no parameter is distributed, or of a class of its own."""
-    return all(type(p) in PLAIN for p in params)
+Checked = dict[int, tuple[Tensor, Tensor, torch.Size, tuple[int, ...]]]
+"""By the id of a parameter: averages that passed the checks, and the shape and strides the parameter had then."""
+_NEVER = (None, None, None, None)
 
 
 def same_layout(lists: Sequence[list[Tensor]]) -> bool:
@@ -30,6 +30,18 @@ def same_layout(lists: Sequence[list[Tensor]]) -> bool:
         if not is_walkable(p) or any(t.shape != shape or t.stride() != stride or t.is_neg() for t in rest):
             return False
     return True
+
+
+def same_as_before(lists: Sequence[list[Tensor]], checked: Checked) -> bool:
+    """Whether all averages passed the checks before, and the gradients lie as their parameters did then."""
+    params, grads, averages, squares, largest, _ = lists
+    for p, grad, m, v in zip(params, grads, averages, squares, strict=True):
+        before = checked.get(id(p), _NEVER)
+        if before[0] is not m or before[1] is not v or not before[2] == p.shape == grad.shape:
+            return False
+        if not before[3] == p.stride() == grad.stride() or grad.is_neg():
+            return False
+    return not largest
 
 
 def is_walkable(p: Tensor) -> bool:
@@ -44,7 +56,7 @@ def is_walkable(p: Tensor) -> bool:
     return p.is_contiguous() or torch.empty_like(p, device="meta").stride() == p.stride()  # kept only where dense
 
 
-def align(lists: Sequence[list[Tensor]], state: Mapping[Tensor, dict[str, Any]]) -> None:
+def align(lists: Sequence[list[Tensor]], state: Mapping[Tensor, dict[str, Any]], checked: Checked) -> None:
     """Give all tensors of torch's lists, but the step counters, the layout of their parameter's local part."""
     params, grads, *averages, _ = lists
     for index, p in enumerate(params):
@@ -57,6 +69,8 @@ def align(lists: Sequence[list[Tensor]], state: Mapping[Tensor, dict[str, Any]])
             if tensors:
                 own[name] = _laid_out_like(params[index], own[name])
                 tensors[index] = local_tensor(own[name])
+        if type(p) in PLAIN:
+            checked[id(p)] = own["exp_avg"], own["exp_avg_sq"], p.shape, p.stride()
 
 
 def distributed_like(p: Any, grad: Any) -> Tensor:
