@@ -142,5 +142,5 @@ def test_what_it_refuses(make):
         make(LR, beta=0.9, b2=0.999)
     with pytest.raises(ValueError, match="the horizon must exceed 1000"):
         make(LR, horizon=500, rule="paper")
-    with pytest.raises(ValueError, match="give them with horizon=, not with beta="):
+    with pytest.raises(ValueError, match="give it with horizon=, not with beta="):
         make(LR, beta=0.9, rule="paper")

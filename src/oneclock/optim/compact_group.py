@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oneclock.optim.compact import RATIO, SCALE, Update, advance, new_state
+from oneclock.optim.compact import RATIO, SCALE, TINY, Update, advance, new_state
 from oneclock.optim.dither import shard_offsets
 from oneclock.optim.fused_lists import PLAIN, describe_mismatch, distributed_like, local_tensor
 
@@ -76,8 +76,9 @@ def step(
     """
     compiling, beta = torch.compiler.is_compiling(), group["betas"][0]
     lr = group["lr"] if compiling else float(group["lr"])
-    decoupled, maximize = group["decoupled_weight_decay"], group["maximize"]
-    settings = Update(lr, group["weight_decay"], group["eps"], decoupled, maximize, stochastic)
+    decay, decoupled = group["weight_decay"], group["decoupled_weight_decay"]
+    shrink, l2 = (1 - lr * decay, 0.0) if decoupled else (1.0, decay)
+    settings = Update(lr, shrink, l2, max(group["eps"], TINY), group["maximize"], stochastic)
     work: dict[Any, list[int]] = {}
     alive = []  # kernels get addresses, so a redistributed gradient must stay alive until they have run
     for p in (p for p in group["params"] if p.grad is not None):

@@ -21,7 +21,7 @@ from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from oneclock.optim.compact import FRACTION_BITS, LARGEST, LEVELS, TINY, Update, weight
+from oneclock.optim.compact import FRACTION_BITS, LARGEST, LEVELS, Update, weight
 from oneclock.optim.dither import ELEMENT, MIX, step_keys
 
 ELEMENTS_PER_THREAD = 1 << 16
@@ -62,11 +62,9 @@ def run(rows: list[int], beta: float, settings: Update, dtypes: Any, device: tor
         a, same = weight(beta, step), steps == step if len(counts) > 1 else slice(None)
         floats[same] = a, 1 - a, (1 - a) / LEVELS
         keys[same] = step_keys(step)
-    lr, decay = settings.lr, settings.weight_decay
-    shrink, coupled = (1 - lr * decay, 0) if settings.decoupled else (1, decay)
-    reals = (np.float32(lr), np.float32(shrink), np.float32(max(settings.eps, TINY)))
+    reals = (np.float32(settings.lr), np.float32(settings.shrink), np.float32(settings.eps))
     fixed = (*(_LIKE[dtype] for dtype in dtypes), table, ends, floats, keys)
-    flags = (settings.stochastic or None, np.float32(coupled) if coupled else None, settings.maximize or None)
+    flags = (settings.stochastic or None, np.float32(settings.l2) if settings.l2 else None, settings.maximize or None)
     threads = min(torch.get_num_threads(), int(ends[-1]) // ELEMENTS_PER_THREAD)
     if threads < 2:
         _walk(*fixed, np.int64(0), ends[-1], *reals, *flags)
