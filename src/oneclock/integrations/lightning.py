@@ -38,20 +38,13 @@ def balanced_adamw(
     Where training is useful for less than it runs, give `horizon`, in optimizer steps. `rule` and `options` are those
     of BalancedAdamW.
     """
-    steps = trainer_steps(module.trainer) if horizon is None else horizon
+    steps = _planned(module.trainer) if horizon is None else horizon
+    if steps is None:
+        raise ValueError(
+            "this Trainer has no planned end: set max_steps, or give balanced_adamw the useful steps as horizon="
+        )
     chosen = module.parameters() if params is None else params
     return BalancedAdamW(chosen, lr, horizon=steps, rule=rule, **options)
-
-
-def trainer_steps(trainer: Trainer) -> int:
-    """`trainer.estimated_stepping_batches`, or a ValueError where Lightning cannot know it."""
-    steps = trainer.estimated_stepping_batches
-    if not 0 < steps < math.inf:
-        raise ValueError(
-            "this Trainer has no planned end: set max_steps, "
-            "or give balanced_adamw the useful training time as horizon="
-        )
-    return int(steps)
 
 
 class RefreshCallback(Callback):
@@ -93,7 +86,11 @@ class RefreshCallback(Callback):
         self.losses = dict(state_dict["losses"])
 
 
-def _plan(trainer: Trainer) -> float:
-    """The planned steps, or those so far where the Trainer has no end."""
-    planned = trainer.estimated_stepping_batches
-    return planned if 0 < planned < math.inf else max(trainer.global_step, 1)
+def _planned(trainer: Trainer) -> int | None:
+    """The optimizer steps that Lightning expects, None where the Trainer has no end."""
+    steps = trainer.estimated_stepping_batches
+    return int(steps) if 0 < steps < math.inf else None
+
+
+def _plan(trainer: Trainer) -> int:
+    return _planned(trainer) or max(trainer.global_step, 1)
