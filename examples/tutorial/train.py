@@ -48,7 +48,8 @@ def train(beta, seed, run):
     """One training. `beta` is one number, or a pair (beta1, beta2) for a baseline."""
     torch.manual_seed(seed)
     size = {"vocab_size": 256, "n_positions": LENGTH, "n_embd": 64, "n_layer": 2, "n_head": 2}
-    model = GPT2LMHeadModel(GPT2Config(**size, bos_token_id=None, eos_token_id=None, loss_type="ForCausalLM"))
+    model = GPT2LMHeadModel(GPT2Config(**size, bos_token_id=None, eos_token_id=None))
+    model.loss_type = "ForCausalLM"  # the default; transformers warns where it is not given
     if isinstance(beta, tuple):
         optimizer = torch.optim.AdamW(model.parameters(), lr=LR, betas=beta)
     else:

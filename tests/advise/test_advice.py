@@ -6,18 +6,20 @@ import json
 import math
 import random
 import sys
+from pathlib import Path
 
 import pytest
 
 from oneclock.advise import advise
 from oneclock.advise import words as words_of
 from oneclock.cli import main
-from oneclock.horizon import Curve, early_stop, effective_horizon, useful_horizon
+from oneclock.horizon import SHAPES, Curve, early_stop, effective_horizon, useful_horizon
 from oneclock.logs import Log, LoggedRun
 from oneclock.logs.arguments import Arguments
 from oneclock.recommend import format_beta, recommend, short_beta
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
+from oneclock.runs.table import read_source
 
 
 def run(losses, every=500, name="a", **arguments):
@@ -69,7 +71,7 @@ def test_more_noise_is_less_sure():
     for noise in (0.0, 0.03, 0.3):
         found = advise([run(valley(noise=noise), max_steps=20_000)])
         widths.append(found.high - found.low)
-    assert widths[0] < 1500 < widths[1] < 8000 < widths[2]
+    assert widths[0] < widths[1] < 8000 < widths[2]
 
 
 def test_a_curve_still_improving_is_useful_to_the_end():
@@ -155,7 +157,7 @@ def test_the_answer_stands_in_the_first_two_lines_at_80_columns():
         assert lines[0].startswith("Useful for ")
         assert lines[1].startswith("Beta 0.")
         assert lines[-1] == advice.next
-        assert " ".join(lines[:2]) in repr(advice)
+        assert repr(advice) == str(advice)
 
 
 @pytest.mark.parametrize("every", [1, 100, 10_000])
@@ -365,3 +367,52 @@ def test_what_is_advised_can_be_typed(tmp_path, capsys):
         named = {word.strip(".,();:") for word in words.split() if word.startswith(("--", "(--"))}
         assert named or "horizon=" in words
         assert all(option.strip("()") in options for option in named)
+
+
+def log_with_rates(folder, shape, count=40, plan=40):
+    """A falling validation loss with the learning rate beside it, up to `count` of `plan` evaluations."""
+    rows = [f"{100 * at},{1 / at + 1:.4f},{3e-4 * shape(at / plan):.3e}\n" for at in range(1, count + 1)]
+    path = folder / "log.csv"
+    path.write_text("step,val_loss,lr\n" + "".join(rows))
+    return path
+
+
+@pytest.mark.parametrize("name", ["constant", "cosine", "linear"])
+def test_the_schedule_comes_from_the_learning_rates_of_the_log(tmp_path, name):
+    advice = advise(log_with_rates(tmp_path, SHAPES[name], count=30), budget=4000)
+    assert advice.schedule == name
+    assert f"learning rate {name}" in " ".join(str(advice).split())
+    assert advice.stays == useful_horizon(advice.logs[0].curves[0], 4000, name).stays
+
+
+def test_a_schedule_that_is_given_counts_more_than_the_log(tmp_path):
+    path = log_with_rates(tmp_path, SHAPES["constant"], count=20)
+    assert advise(path, budget=4000, schedule="wsd").schedule == "wsd"
+    assert advise(path, budget=4000).stays < advise(path, budget=4000, schedule="cosine").stays
+    with pytest.raises(ValueError, match="the schedule must be one of"):
+        advise(path, schedule="restarts")
+
+
+def test_without_a_learning_rate_in_the_log_no_schedule_is_assumed():
+    assert advise(run([1 / (i + 1) for i in range(8)], max_steps=20_000, lr=3e-4)).schedule is None
+
+
+def test_a_run_that_was_resumed_counts_its_last_values(tmp_path):
+    """The second start repeats the steps from 1,100 on; the first one was useful until then, this one to step 1,400."""
+    falling = [(100 * at, 1 / at + 1 + (at > 10) * at / 20) for at in range(1, 15)]
+    turning = [(100 * at, 1 / at + 1 + max(at - 14, 0) / 20) for at in range(11, 41)]
+    path = tmp_path / "log.csv"
+    path.write_text("step,val_loss\n" + "".join(f"{step},{loss:.4f}\n" for step, loss in falling + turning))
+    advice = advise(path, budget=4000)
+    assert advice.turned
+    assert 1000 < advice.low <= 1400 <= advice.high < 1600
+    assert "as after a resume" in " ".join(advice.logs[0].warnings)
+
+
+def test_the_study_of_vision_models_that_ends_at_its_lowest_loss_is_useful_to_the_end():
+    """studies/fashion, vit-fashion-10000 with beta 0.94377 and seed 1: the paper's early stop ended it too early."""
+    study = Path(__file__).parents[2] / "studies" / "fashion"
+    (sweep,) = [sweep for sweep in read_source(str(study)).sweeps if sweep.name == "vit-fashion-10000"]
+    (one,) = [one for one in sweep.tied if one.beta == 0.94377 and one.seed == 1]
+    advice = advise(one.val, budget=sweep.budget)
+    assert (advice.turned, advice.useful, advice.high) == (False, sweep.budget, sweep.budget)

@@ -1,10 +1,13 @@
-"""The useful horizon on real runs that overfit: what the page says of the held-out half, within a margin."""
+"""The useful horizon on real runs that overfit: what the page says of the held-out halves."""
 
 import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
+
+from oneclock.horizon import early_stop
+from oneclock.lab.studies.turns import counts
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,14 +37,50 @@ def test_it_is_nearer_than_every_baseline_at_every_share(script, clear):
 
 def test_its_interval_covers_and_its_turns_are_real(script, clear):
     whole = script.by_share(clear)["useful horizon"]
-    assert all(score.coverage >= 0.85 for score in whole)
+    assert all(0.85 <= score.coverage <= 0.95 for score in whole[1:])
+    assert 0.85 <= whole[0].coverage <= 0.98  # at 20 % of the plan most intervals reach to its end
     assert all(score.false <= 0.03 for score in whole)
     assert whole[-1].found >= 0.9
     turning = script.by_share([run for run in clear if run.turns])["useful horizon"]
-    assert all(0.85 <= score.coverage <= 0.97 for score in turning)
+    assert all(score.coverage >= 0.7 for score in turning)
 
 
 @pytest.mark.parametrize("evaluations", [3, 5, 10, 30, 64])
 def test_it_covers_whatever_the_number_of_evaluations(script, clear, evaluations):
     score = script.ours(clear, lambda run: script.thinned(run.curve, evaluations))
-    assert score.coverage >= 0.85
+    assert 0.85 <= score.coverage <= 0.98
+
+
+@pytest.fixture(scope="module")
+def fresh(script):
+    return script.known_runs(str(ROOT / "studies" / "horizon"), "heldout")
+
+
+def test_the_page_states_how_many_fresh_runs_turn():
+    page = (ROOT / "docs/research/horizon.md").read_text()
+    study = ROOT / "studies" / "horizon"
+    rows = {"all": "heldout"} | {name: name for name in ("constant", "cosine", "linear", "wsd")}
+    for name, level in rows.items():
+        found = counts(study, "split" if name == "all" else "schedule")
+        cells = [found[level, kind] for kind in ("turn", "turn outside", "unclear", "none")]
+        assert f"| {name} | {' | '.join(map(str, cells))} |" in page
+
+
+def test_the_page_states_what_came_out_of_the_fresh_half(script, fresh):
+    """At the end of the plan: the first yardstick, where the interval failed, and the second one."""
+    page = (ROOT / "docs/research/horizon.md").read_text()
+    table = page[page.index("| all 481") :].partition("\n\n")[0]
+    rows = {line.split(" | ")[0]: line.split(" | ")[-1] for line in table.splitlines()}
+    clear = [run for run in fresh if run.turns is not None]
+    first = script.ours(clear, lambda run: run.curve)
+    second = script.ours(script.by_second_yardstick(clear), lambda run: run.curve)
+    for row, value in (
+        ("| useful horizon, typical factor of error", f"{first.error:.2f} |"),
+        ("| coverage of our interval", f"{first.coverage:.0%} |".replace("%", " %")),
+        ("| coverage, second yardstick", f"{second.coverage:.0%} |".replace("%", " %")),
+        ("| turns found", f"{first.found:.0%} |".replace("%", " %")),
+        ("| false turns", f"{first.false:.0%} |".replace("%", " %")),
+    ):
+        assert rows[row] == value
+    for method in (lambda run: run.plan, lambda run: early_stop(run.curve, run.plan).stop):
+        assert first.error < script._factor([(method(run), run.horizon) for run in clear])

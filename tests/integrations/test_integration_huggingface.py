@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from oneclock.integrations.huggingface import RefreshCallback, balanced_adamw, trainer_steps
+from oneclock.integrations.huggingface import RefreshCallback, _schedule, balanced_adamw, trainer_steps
 
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments  # isort: skip
 
@@ -176,3 +176,11 @@ def test_the_advice_is_printed_when_training_ends(tmp_path, capsys):
 def test_without_evaluations_there_is_no_advice_and_the_callback_says_why(tmp_path, capsys):
     trainer_of(arguments(tmp_path, max_steps=5, save_strategy="no", eval_strategy="no")).train()
     assert "no advice, because no finite validation loss was seen" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("linear", "linear"), ("cosine", "cosine"), ("constant_with_warmup", "constant"), ("polynomial", None)],
+)
+def test_the_horizon_gets_the_trainers_schedule(tmp_path, kind, shape):
+    assert _schedule(arguments(tmp_path, lr_scheduler_type=kind)) == shape

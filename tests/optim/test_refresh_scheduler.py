@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oneclock.optim.scheduler as scheduler_module
 from oneclock import BalancedAdam, BalancedAdamW, Curve, RefreshScheduler, early_stop, recommend
 
 
@@ -77,6 +78,19 @@ def test_a_false_early_stop_is_not_followed():
     curve = Curve(range(1000, 11_000, 1000), losses)
     assert early_stop(curve, 10_000).stop == 3000
     assert [change.step for change in followed(losses, every=1000, planned=10_000).history] == [0]
+
+
+def test_the_learning_rate_tells_the_schedule(monkeypatch):
+    told = []
+    found = scheduler_module.useful_horizon
+    monkeypatch.setattr(scheduler_module, "useful_horizon", lambda *given: told.append(given[2]) or found(*given))
+    scheduler = scheduler_of(planned_steps=2000, follow_validation=True)
+    group = scheduler.optimizer.param_groups[0]
+    for step in range(1, 2001):
+        group["lr"] = 1e-3 * (1 - step / 2000)
+        scheduler.step(val_loss=1 / step if step % 100 == 0 else None)
+    assert told[0] is None  # the first learning rate is the highest: nothing is known yet
+    assert told[-3] == "linear"
 
 
 def test_a_loss_at_every_step_stays_bounded():

@@ -301,6 +301,25 @@ def test_installed_packages_do_not_count_wherever_they_are(project, tmp_path, mo
     assert source.installed_imports(project / "main.py") == ["other"]
 
 
+def test_what_a_package_loads_only_for_a_name_is_loaded_before_runs_are_forked(project, tmp_path, monkeypatch):
+    """As in transformers: `from package import Model` imports the module of the model, which takes a second."""
+    root = tmp_path / "lib" / "python3.11" / "site-packages"
+    (root / "slow").mkdir(parents=True)
+    (root / "slow/__init__.py").write_text(
+        "import importlib\n\ndef __getattr__(name):\n    return importlib.import_module('slow.model').Model\n"
+    )
+    (root / "slow/model.py").write_text("Model = object\n")
+    (root / "slow-1.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(str(root))
+    (project / "main.py").write_text("from slow import Model\nfrom utils import *\n")
+    source._holds_distributions.cache_clear()
+    modules = source.installed_imports(project / "main.py")
+    call = f"from oneclock.sweep.exec.server import _import; _import({modules})"
+    line = f"import sys; {call}; print('slow.model' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
+    assert subprocess.run([sys.executable, "-c", line], env=environment, capture_output=True).stdout == b"True\n"
+
+
 def test_a_helper_that_a_function_imports_as_it_runs_counts(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "late_helper.py").write_text("scale = 1\n")

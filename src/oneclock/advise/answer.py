@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from oneclock.advise import words
 from oneclock.advise.curves import PaperStop, RunHorizon, paper_stop, plan_of, rounded, run_horizon, two_best_betas
 from oneclock.advise.doubts import doubts
-from oneclock.advise.sources import Material, Source, read_sources
+from oneclock.advise.sources import Source, read_sources
 from oneclock.logs.read import Log, LoggedRun
 from oneclock.recommend import recommend
 from oneclock.rule import Rule, memory_horizon, refresh_count, resolve_rule
@@ -35,7 +37,7 @@ class Advice:
     `useful` is the useful horizon in the log's unit, with the 90 % interval `low` to `high`: where the validation loss
     turned, if `turned`, else the plan. Where a run `diverged`, only what came before counts. `finished` says that the
     runs reached their plan; `stays` is the probability that they stay useful to its end, `turn` where they most likely
-    turn otherwise. `paper` is the paper's early stop.
+    turn otherwise. `paper` is the paper's early stop, and `schedule` the learning rate over the plan, if it is known.
 
     `horizon` is what the next run's beta is for, and `beta` the answer of `rule`: None if it has none, or where the
     log does not count steps. `beta_low` and `beta_high` are its betas at the ends of the interval. `paper_beta` is that
@@ -66,23 +68,22 @@ class Advice:
     paper_beta: float | None
     used: Used | None
     lr: float | None
+    schedule: str | None = None
     doubts: tuple[str, ...] = ()
     next: str = ""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return words.in_full(self)
 
-    def __repr__(self) -> str:
-        return f"<Advice: {' '.join(words.headline(self))}>"
-
     def _repr_html_(self) -> str:
-        return words.as_html(self)
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def advise(
     source: Source | Sequence[Source],
     *,
     budget: float | None = None,
+    schedule: str | None = None,
     next_steps: float | None = None,
     rule: Rule | str | None = None,
     metric: str | None = None,
@@ -95,29 +96,25 @@ def advise(
     """What a log, or several of one experiment, say about the next run.
 
     Args:
-        source: A log, its path, a table (a DataFrame or a mapping of columns), a run, or several of them. Several are
-            taken as seeds of one experiment; where they name different betas, the two with the lowest loss count. A
-            run under way gets a forecast.
+        source: A log, its path, a table (a DataFrame or a mapping of columns), a run, or several of them: then seeds of
+            one experiment. Where they name different betas, the two with the lowest loss count.
         budget: The planned length; by default the log's own, else the last evaluation.
+        schedule: The learning rate over the plan: "constant", "cosine", "linear" or "wsd"; by default a guess from the
+            learning rates in the log.
         next_steps: The planned length of the next run.
         rule: As `oneclock.recommend` takes it: "recommended" (the default), "paper" or another rule.
-        metric, step, steps_per_epoch, tokens_per_step, columns, higher_is_better: As `read_log` takes them, for paths
-            and tables.
+        metric, step, steps_per_epoch, tokens_per_step, columns, higher_is_better: As `read_log` takes them.
 
     Returns:
         The useful horizon with its interval, the beta, the doubts, and in `next` the line to paste.
 
     Raises:
-        FileNotFoundError, ValueError: A log cannot be read, an argument makes no sense, or the logs count different
-            things.
+        FileNotFoundError, ValueError: A log cannot be read, an argument makes no sense, or the logs differ in kind.
 
-    >>> from oneclock.horizon import Curve
-    >>> from oneclock.logs.arguments import Arguments
-    >>> steps = range(500, 20_500, 500)
-    >>> curve = Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps])
-    >>> advice = advise(LoggedRun("a", curve, Arguments(beta1=0.9, beta2=0.999, max_steps=20_000)))
+    >>> steps = [*range(500, 20_500, 500)]
+    >>> advice = advise({"step": steps, "val_loss": [abs(step - 10_000) / 10_000 + 1 for step in steps]})
     >>> advice.turned, advice.useful, advice.low, advice.high, round(advice.beta, 3)
-    (True, 9980, 9340, 10600, 0.935)
+    (True, 9980, 9640, 10300, 0.935)
     """
     material = read_sources(
         source,
@@ -128,30 +125,19 @@ def advise(
         columns=columns,
         higher_is_better=higher_is_better,
     )
+    runs, unit, rule = material.runs, material.unit, resolve_rule(rule)
     if material.diverged and budget is not None:  # a run that diverged did not reach its plan
-        budget = min(budget, max(run.curve.steps[-1] for run in material.runs))
-    advice = _advice(material, budget, next_steps, resolve_rule(rule))
-    return _with_the_metrics_sign(advice) if material.higher_is_better else advice
-
-
-def _with_the_metrics_sign(advice: Advice) -> Advice:
-    """The advice on a metric of which higher is better: its best values, which were negated to be minimised."""
-    runs = tuple(replace(run, best_loss=-run.best_loss) for run in advice.runs)
-    return replace(advice, runs=runs, best_loss=-advice.best_loss)
-
-
-def _advice(material: Material, budget: float | None, next_steps: float | None, rule: Rule) -> Advice:
-    runs, unit = material.runs, material.unit
+        budget = min(budget, max(run.curve.steps[-1] for run in runs))
     groups = two_best_betas(runs)
     kept = [run for group in groups for run in group]
     plan, plan_from = plan_of(kept, unit, budget)
-    horizons = tuple(run_horizon(run, plan) for run in kept)
+    horizons = tuple(run_horizon(run, plan, schedule) for run in kept)
     useful, turned = rounded(fmean(run.useful.steps for run in horizons)), all(run.useful.turned for run in horizons)
     low, high = min(run.useful.low for run in horizons), max(run.useful.high for run in horizons)
     horizon = _next_horizon(useful, turned, next_steps)
     ends = (low, high) if next_steps is None else (horizon, horizon)
     beta, beta_low, beta_high = (_beta(rule, unit, steps) for steps in (horizon, *ends))
-    best = min(horizons, key=lambda run: run.best_loss)
+    best = min(zip(kept, horizons, strict=True), key=lambda pair: pair[0].curve.best_loss)[1]
     advice = Advice(
         logs=material.logs,
         unit=unit,
@@ -177,6 +163,7 @@ def _advice(material: Material, budget: float | None, next_steps: float | None, 
         paper_beta=_beta("paper", unit, horizon),
         used=_used(kept, unit, useful),
         lr=_agreed([run.arguments.lr for run in kept]),
+        schedule=_agreed([run.schedule for run in horizons]),
     )
     advice = replace(advice, doubts=tuple(doubts(advice, rule, runs, kept)))
     return replace(advice, next=words.next_line(advice, rule))
@@ -192,18 +179,14 @@ def _next_horizon(useful: float, turned: bool, next_steps: float | None) -> floa
 
 
 def _used(runs: Sequence[LoggedRun], unit: str, useful: float) -> Used | None:
-    beta1, beta2 = _agreed([run.arguments.beta1 for run in runs]), _agreed([run.arguments.beta2 for run in runs])
-    if beta1 is None or beta2 is None or unit != "steps":
+    betas = _agreed([run.arguments.beta1 for run in runs]), _agreed([run.arguments.beta2 for run in runs])
+    if None in betas or unit != "steps":
         return None
-    return Used(
-        beta1,
-        beta2,
-        *(round(memory_horizon(beta), 6) for beta in (beta1, beta2)),
-        *(round(refresh_count(beta, useful), 6) for beta in (beta1, beta2)),
-    )
+    memories = [round(memory_horizon(beta), 6) for beta in betas]
+    return Used(*betas, *memories, *(round(refresh_count(beta, useful), 6) for beta in betas))
 
 
-def _agreed(values: Sequence[float | None]) -> float | None:
+def _agreed(values: Sequence[Any]) -> Any:
     return values[0] if len(set(values)) == 1 else None
 
 

@@ -9,19 +9,21 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from oneclock.horizon import UsefulHorizon, early_stop, effective_horizon, mean_best_loss, useful_horizon
+from oneclock.horizon.schedule import guess_schedule
 from oneclock.logs.read import LoggedRun
 from oneclock.rule import int_if_whole
 
 
 @dataclass(frozen=True)
 class RunHorizon:
-    """One run: its useful horizon, its lowest loss, and the usual distance between two evaluations."""
+    """One run: its useful horizon, its lowest loss, how far evaluations lie apart, and its schedule, if known."""
 
     name: str
     useful: UsefulHorizon
     best_step: float
     best_loss: float
     spacing: float
+    schedule: str | None
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,18 @@ class PaperStop:
     better_later: int
 
 
-def run_horizon(run: LoggedRun, plan: float) -> RunHorizon:
-    """The useful horizon of one run, planned for `plan` steps."""
+def run_horizon(run: LoggedRun, plan: float, schedule: str | None = None) -> RunHorizon:
+    """The useful horizon of one run of `plan` steps. Where no schedule is given, the logged learning rates decide."""
     steps = run.curve.steps
-    gaps = [after - before for before, after in pairwise(steps)]
+    schedule = schedule or guess_schedule(run.arguments.lr_left, steps[-1] / plan)
+    gaps = [after - before for before, after in pairwise(steps)] or [steps[-1]]
     return RunHorizon(
         name=run.name,
-        useful=useful_horizon(run.curve, plan),
+        useful=useful_horizon(run.curve, plan, schedule),
         best_step=run.curve.best_step,
-        best_loss=run.curve.best_loss,
-        spacing=int_if_whole(float(median(gaps))) if gaps else steps[-1],
+        best_loss=-run.curve.best_loss if run.higher_is_better else run.curve.best_loss,
+        spacing=int_if_whole(float(median(gaps))),
+        schedule=schedule,
     )
 
 
@@ -84,20 +88,13 @@ def plan_of(runs: Sequence[LoggedRun], unit: str, given: float | None) -> tuple[
             raise ValueError(f"the budget must be a number of steps above 0, got {given!r}")
         return rounded(given), "given"
     arguments = [run.arguments for run in runs]
-    planned: list[float | None] = []
-    if unit == "epochs":
-        planned = [one.epochs for one in arguments]
-    elif unit == "steps":
-        planned = [one.max_steps or (one.epochs or 0) * (one.steps_per_epoch or 0) for one in arguments]
-    if longest := max((steps or 0 for steps in planned), default=0):
+    steps = [one.max_steps or (one.epochs or 0) * (one.steps_per_epoch or 0) for one in arguments]
+    planned = {"steps": steps, "epochs": [one.epochs or 0 for one in arguments]}.get(unit, [0])
+    if longest := max(planned):
         return rounded(longest), "the log's arguments"
     return max(run.curve.steps[-1] for run in runs), "the last evaluation"
 
 
 def rounded(value: float) -> float:
-    """To a thousandth of a step, and whole where it is.
-
-    >>> rounded(12_000.0), rounded(1 / 3)
-    (12000, 0.333)
-    """
+    """To a thousandth of a step, and a whole number where it is one."""
     return int_if_whole(round(float(value), 3))

@@ -34,16 +34,10 @@ class Material:
 def read_sources(source: Source | Sequence[Source], **options: Any) -> Material:
     """Read the sources; `options` are those of `read_log`. ValueError if they are not runs of one kind."""
     sources = [source] if _is_one(source) else _each(source)
-    logs = tuple(
-        one if isinstance(one, Log) else read_log(one, **options)
-        for one in sources
-        if not isinstance(one, LoggedRun | Curve)
-    )
-    bare = [
-        LoggedRun("curve", one, Arguments()) if isinstance(one, Curve) else one
-        for one in sources
-        if isinstance(one, LoggedRun | Curve)
-    ]
+    sources = [LoggedRun("curve", one, Arguments()) if isinstance(one, Curve) else one for one in sources]
+    bare = [one for one in sources if isinstance(one, LoggedRun)]
+    others = [one for one in sources if not isinstance(one, LoggedRun)]
+    logs = tuple(one if isinstance(one, Log) else read_log(one, **options) for one in others)
     runs = [run for log in logs for run in log.runs] + bare
     if not runs:
         raise ValueError("advice needs at least one run")

@@ -5,7 +5,6 @@ The answer comes first, in two lines. Then comes what it rests on, and last the 
 
 from __future__ import annotations
 
-import html
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -46,17 +45,6 @@ def in_brief(advice: Advice) -> str:
     return "\n".join([*map(printable, headline(advice)), *doubts, printable(advice.next)])
 
 
-def as_html(advice: Advice) -> str:
-    """As a notebook shows it: the same answer, the same rows as a table, and the line to paste."""
-    first = "<br>".join(html.escape(printable(text)) for text in headline(advice))
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-        f"<td style='text-align:left'>{html.escape(printable(text))}</td></tr>"
-        for label, text in _rows(advice)
-    )
-    return f"<p><b>{first}</b></p><table>{rows}</table><pre>{html.escape(printable(advice.next))}</pre>"
-
-
 def next_line(advice: Advice, rule: Rule) -> str:
     """The line to paste, or what to do first to get one."""
     if advice.unit in _TO_STEPS:
@@ -72,40 +60,35 @@ def next_line(advice: Advice, rule: Rule) -> str:
 
 
 def plain(value: float) -> str:
-    """A number as people read it.
-
-    >>> plain(12_000.0), plain(2.5)
-    ('12,000', '2.5')
-    """
+    """A number as people read it: 12,000 or 2.5."""
     return f"{value:,.6g}" if not float(value).is_integer() else f"{int(value):,}"
 
 
 def _useful(advice: Advice) -> str:
-    unit, plan, useful = advice.unit, plain(advice.plan), plain(_digits(advice.useful))
-    interval = f" (90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))})"
-    interval = interval if advice.low < advice.high else ""
+    unit, plan, useful, turn = advice.unit, plain(advice.plan), _short(advice.useful), _short(advice.turn)
+    interval = f" ({inside})" if (inside := _interval(advice)) else ""
     if advice.turned:
         return f"Useful for {useful} of {plan} {unit}{interval}."
-    if any(one.useful.turned for one in advice.runs):
-        return _fitting(f"Useful for {useful} of {plan} {unit} on average; not all runs turned", interval)
-    if advice.diverged:
+    if advice.diverged and not any(one.useful.turned for one in advice.runs):
         return f"Useful for at most {useful} {unit}: then the run diverged{interval}."
-    if not advice.finished:
-        start = f"After {plain(max(one.useful.seen for one in advice.runs))} of {plan} {unit}"
-        if advice.useful < advice.plan:
-            return _fitting(f"{start}: a turn near {useful} is likely, not confirmed", interval)
+    start = f"After {plain(max(one.useful.seen for one in advice.runs))} of {plan} {unit}"
+    if any(one.useful.turned for one in advice.runs):
+        sentence = f"Useful for {useful} of {plan} {unit} on average; not all runs turned"
+    elif not advice.finished and advice.useful < advice.plan:
+        sentence = f"{start}: a turn near {useful} is likely, not confirmed"
+    elif not advice.finished:
         return f"{start}: {_percent(advice.stays)} likely to stay useful to the end."
-    if advice.stays < 0.5:
-        turn = plain(_digits(advice.turn))
-        return _fitting(f"A turn near {turn} is likely, not confirmed: count on {useful} {unit}", interval)
-    if advice.stays >= _SURE:
+    elif advice.stays >= _SURE:
         return f"Useful to the end: {useful} {unit}."
-    return _fitting(f"No turn is confirmed: count on all {useful} {unit}", interval)
+    elif advice.stays < 0.5:
+        sentence = f"A turn near {turn} is likely, not confirmed: count on {useful} {unit}"
+    else:
+        sentence = f"No turn is confirmed: count on all {useful} {unit}"
+    return f"{sentence}{interval if len(sentence + interval) < _WIDTH else ''}."  # the row `horizon` has it too
 
 
-def _fitting(sentence: str, interval: str) -> str:
-    """The sentence with its interval where both fit one line; the row `horizon` has the interval too."""
-    return f"{sentence}{interval if len(sentence + interval) < _WIDTH else ''}."
+def _interval(advice: Advice) -> str:
+    return f"90 % interval {_short(advice.low)} to {_short(advice.high)}" if advice.low < advice.high else ""
 
 
 def _beta(advice: Advice) -> str:
@@ -114,7 +97,7 @@ def _beta(advice: Advice) -> str:
     if advice.beta is None:
         return f"No beta: the rule {advice.rule} has none for {plain(advice.horizon)} steps."
     asked = advice.horizon != advice.useful
-    steps = f"{plain(_digits(advice.horizon))} steps" if asked else "the next run"
+    steps = f"{_short(advice.horizon)} steps" if asked else "the next run"
     around = ""
     if advice.beta_low is not None and advice.beta_high is not None:
         low, high = short_beta(advice.beta_low), short_beta(advice.beta_high)
@@ -127,7 +110,7 @@ def _rows(advice: Advice) -> list[tuple[str, str]]:
     rows = [row for log in advice.logs for row in _about_log(log)]
     rows += [("curve", _curve(advice)), ("horizon", _horizon(advice)), ("paper", _paper(advice))]
     if (used := advice.used) is not None:
-        memories = (plain(_digits(memory)) for memory in (used.memory1, used.memory2))
+        memories = (_short(memory) for memory in (used.memory1, used.memory2))
         text = "beta1 {:g}, a memory of {} steps; beta2 {:g}, of {}"
         rows.append(("used", text.format(used.beta1, next(memories), used.beta2, next(memories))))
     return [*rows, *(("doubt", doubt) for doubt in advice.doubts)]
@@ -145,7 +128,7 @@ def _curve(advice: Advice) -> str:
     run = min(advice.runs, key=lambda run: run.useful.evaluations)
     runs = f"{len(advice.runs)} runs, " if len(advice.runs) > 1 else ""
     count = run.useful.evaluations
-    evaluations = f"{count} evaluations, {plain(_digits(run.spacing))} apart" if count > 1 else "1 evaluation"
+    evaluations = f"{count} evaluations, {_short(run.spacing)} apart" if count > 1 else "1 evaluation"
     return (
         f"{runs}{evaluations}; best {advice.best_loss:.4g} at {plain(advice.best_step)}; noise {run.useful.noise:.2g}"
     )
@@ -153,21 +136,21 @@ def _curve(advice: Advice) -> str:
 
 def _horizon(advice: Advice) -> str:
     plan = f"plan {plain(advice.plan)} ({advice.plan_from})"
+    plan += f"; learning rate {advice.schedule}" if advice.schedule else ""
     if advice.turned:
         return f"{plan}; the loss turned, and later evaluations confirm it"
-    interval = f"; 90 % interval {plain(_digits(advice.low))} to {plain(_digits(advice.high))}"
-    interval = interval if advice.low < advice.high else ""
+    interval = f"; {inside}" if (inside := _interval(advice)) else ""
     if advice.diverged:
         return f"{plan}; no confirmed turn before the run diverged{interval}"
     likely = f"{_percent(advice.stays)} likely to be useful to the end"
-    turn = f"; if not, the turn is most likely near {plain(_digits(advice.turn))}" if advice.stays < _SURE else ""
+    turn = f"; if not, the turn is most likely near {_short(advice.turn)}" if advice.stays < _SURE else ""
     return f"{plan}; no confirmed turn{interval}; {likely}{turn}"
 
 
 def _paper(advice: Advice) -> str:
     paper = advice.paper
-    text = f"the paper's early stop: {plain(_digits(paper.stop))} (best {plain(_digits(paper.best))}, "
-    text += f"patience {plain(_digits(paper.patience))})"
+    text = f"the paper's early stop: {_short(paper.stop)} (best {_short(paper.best)}, "
+    text += f"patience {_short(paper.patience)})"
     if paper.better_later:
         which = "" if len(advice.runs) == 1 else f" in {paper.better_later} of {len(advice.runs)} runs"
         text += f"; a later evaluation was better{which}, so it stopped too early"
@@ -191,6 +174,6 @@ def _percent(share: float) -> str:
     return f"{round(100 * share)} %"
 
 
-def _digits(value: float) -> float:
+def _short(value: float) -> str:
     """Three digits of a number."""
-    return float(f"{value:.3g}")
+    return plain(float(f"{value:.3g}"))

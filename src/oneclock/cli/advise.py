@@ -23,6 +23,9 @@ def command(
         ),
     ],
     budget: Annotated[float | None, typer.Option(parser=count, help="Steps the run was planned for.")] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="The learning rate over the plan: constant, cosine, linear or wsd.")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="The validation loss, if the guess is wrong.")] = None,
     step: Annotated[str | None, typer.Option(help="The step column, if the guess is wrong.")] = None,
     columns: Annotated[str | None, typer.Option(help="Columns of a CSV without a header: step,val_loss.")] = None,
@@ -58,6 +61,7 @@ def command(
         advice = advise(
             [stack.enter_context(copied(sys.stdin.buffer.read)) if str(path) == "-" else path for path in logs],
             budget=budget,
+            schedule=schedule,
             next_steps=next_steps,
             rule=rule,
             metric=metric,

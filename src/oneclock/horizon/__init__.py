@@ -15,16 +15,19 @@ from oneclock.horizon.early_stop import (
     mean_early_stop,
     one_digit,
 )
+from oneclock.horizon.schedule import SHAPES, guess_schedule
 from oneclock.horizon.useful import UsefulHorizon, useful_horizon
 
 __all__ = [
     "CONVENTIONS",
+    "SHAPES",
     "Convention",
     "Curve",
     "EarlyStop",
     "UsefulHorizon",
     "early_stop",
     "effective_horizon",
+    "guess_schedule",
     "mean_best_loss",
     "mean_early_stop",
     "one_digit",

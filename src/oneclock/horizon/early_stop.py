@@ -36,22 +36,11 @@ class EarlyStop:
         return self.stop if convention == "stop" else self.best
 
 
-def early_stop(
-    curve: Curve, budget: float | None = None, patience: float | None = None, min_delta: float = 0.0
-) -> EarlyStop:
+def early_stop(curve: Curve, budget: float | None = None, patience: float | None = None) -> EarlyStop:
     """Stop at the first evaluation `patience` steps after the best, or at the last evaluation.
 
-    Args:
-        curve: A validation curve.
-        budget: The planned length of training in steps (default: the last step).
-        patience: In steps (default: a tenth of the budget).
-        min_delta: An improvement is `loss < best - min_delta`.
-
-    Returns:
-        Where training would have stopped, its best step, and whether the patience ran out before the curve's end.
-
-    Raises:
-        ValueError: If patience or min_delta make no sense.
+    `budget` is the planned length in steps (default: the last step), `patience` a number of steps (default: a tenth of
+    the budget).
 
     >>> early_stop(Curve([100, 200, 300, 400], [2.0, 1.5, 1.7, 1.6]), budget=1000)
     EarlyStop(stop=300, best=200, ran_out=True)
@@ -60,16 +49,12 @@ def early_stop(
     patience = budget / 10 if patience is None else patience
     if not (math.isfinite(patience) and patience > 0):
         raise ValueError(f"patience must be a finite number of steps above 0, got {patience!r}; check the budget")
-    if not (math.isfinite(min_delta) and min_delta >= 0):
-        raise ValueError(f"min_delta must be a finite number of at least 0, got {min_delta!r}")
-    best_step, enough, last = None, math.inf, math.inf
+    best_step, lowest, last = curve.best_step, math.inf, math.inf
     for step, loss in zip(curve.steps, curve.losses, strict=True):
-        if -math.inf < loss < enough:
-            best_step, enough, last = step, loss - min_delta, step + patience
+        if -math.inf < loss < lowest:
+            best_step, lowest, last = step, loss, step + patience
         elif step >= last:
-            assert best_step is not None  # `last` is finite only once there is one
             return EarlyStop(stop=step, best=best_step, ran_out=True)
-    assert best_step is not None  # a Curve has a finite loss
     return EarlyStop(stop=curve.steps[-1], best=best_step, ran_out=False)
 
 
@@ -87,20 +72,9 @@ def mean_best_loss(seeds: Sequence[Curve]) -> float:
 def effective_horizon(
     curves: Mapping[float, Sequence[Curve]], budget: float, convention: Convention = "stop"
 ) -> int | float:
-    """T_ES of one experiment from its curves, beta -> one curve per seed: in steps, to one significant digit.
+    """T_ES of one experiment: the `mean_early_stop` of its curves, to one significant digit. It may exceed the budget.
 
-    It is the `mean_early_stop` rounded, and may exceed the budget.
-
-    Args:
-        curves: Validation curves by beta, one per seed.
-        budget: The planned length of training in steps.
-        convention: "stop", the early stop, or "best", the step of the best loss.
-
-    Returns:
-        Steps, to one significant digit.
-
-    Raises:
-        ValueError: If there is no curve, or a value makes no sense.
+    `curves` are validation curves by beta, one per seed, and `budget` is the planned length in steps.
 
     >>> good, bad = Curve([500, 1000], [2.0, 1.0]), Curve([500, 1000], [4.0, 5.0])
     >>> effective_horizon({0.9: [good], 0.99: [bad]}, budget=1000)
@@ -109,13 +83,7 @@ def effective_horizon(
     return one_digit(mean_early_stop(curves, budget, convention))
 
 
-def mean_early_stop(
-    curves: Mapping[float, Sequence[Curve]],
-    budget: float,
-    convention: Convention = "stop",
-    patience: float | None = None,
-    min_delta: float = 0.0,
-) -> float:
+def mean_early_stop(curves: Mapping[float, Sequence[Curve]], budget: float, convention: Convention = "stop") -> float:
     """The early-stopping step, not rounded: the mean over seeds of the two betas with the lowest L, averaged.
 
     With one beta, that one.
@@ -126,12 +94,8 @@ def mean_early_stop(
     if not curves:
         raise ValueError("T_ES needs the curves of at least one beta")
     best = sorted(curves, key=lambda beta: (mean_best_loss(curves[beta]), beta))[:2]
-    times = [
-        math.fsum(early_stop(curve, budget, patience, min_delta).at(convention) for curve in curves[beta])
-        / len(curves[beta])
-        for beta in best
-    ]
-    return math.fsum(times) / len(times)
+    times = [[early_stop(curve, budget).at(convention) for curve in curves[beta]] for beta in best]
+    return math.fsum(math.fsum(one) / len(one) for one in times) / len(times)
 
 
 def one_digit(steps: float) -> int | float:

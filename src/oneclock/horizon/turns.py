@@ -1,7 +1,8 @@
 """Where a validation curve turned, or may yet turn: a probability for every place. Pure Python.
 
 The probability of a place is a prior (how often runs turn there) times how well "down to here, then up" fits the
-losses, measured in noise. What comes after the last evaluation has the weight of a curve that only fell so far.
+losses, measured in noise. What comes after the last evaluation has the weight of a curve that only fell so far. The
+prior of a turn is proportional to the learning rate: a run whose learning rate falls turns later, or not at all.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import fmean
 
+from oneclock.horizon.schedule import SHAPES
 from oneclock.horizon.unimodal import lasting_variance, misfits, noise_variance, without_spikes
 
 GROUPS = 64
 """A longer curve is averaged in at most this many groups of neighbours, whose common noise then counts once."""
 
-_NO_TURN = 0.5  # before any evaluation: the probability that a run stays useful to the end of its plan
+_TURN = 0.5  # before any evaluation: the probability that a run with a constant learning rate turns before its end
 _EARLIEST = 0.02  # of the plan: the prior has as little mass before it as there is time
 _LOWER = 3.0  # noise standard deviations: a later loss lower by so much rules a turn out
 _MANY = 20  # evaluations from which their noise is known well
@@ -30,8 +32,8 @@ class Turns:
     """The probability of a turn between any two of `edges`, and of `none` before the end of the plan.
 
     `later` is the probability that the turn, if any, comes after the last evaluation; `noise` is the standard deviation
-    of one loss around the trend. `levels` are the losses at `places`, averaged in groups and
-    without spikes upwards; `error` is the standard deviation of one, larger where neighbours share their noise.
+    of one loss around the trend. `levels` are the losses at `places`, averaged in groups and without spikes upwards;
+    `error` is the standard deviation of one, larger where neighbours share their noise.
     """
 
     edges: Sequence[float]
@@ -53,7 +55,9 @@ class Turns:
         return self.edges[-1]
 
 
-def turns(steps: Sequence[float], losses: Sequence[float], seen: float, plan: float) -> Turns:
+def turns(
+    steps: Sequence[float], losses: Sequence[float], seen: float, plan: float, schedule: str | None = None
+) -> Turns:
     """The probability of a turn at every place, from finite losses up to `seen` of `plan` steps.
 
     >>> weighed = turns([1, 2, 3, 4, 5, 6, 7, 8], [8, 4, 2, 1, 2, 3, 4, 5], seen=8, plan=8)
@@ -61,27 +65,29 @@ def turns(steps: Sequence[float], losses: Sequence[float], seen: float, plan: fl
     (True, True)
     """
     scale = max(map(abs, losses)) or 1.0
-    weighed = _weighed(steps, [loss / scale for loss in losses], seen, plan, open_end=True)
+    weighed = _weighed(steps, [loss / scale for loss in losses], seen, plan, schedule, open_end=True)
     high = weighed.quantile(0.95)
     while len(steps) > GROUPS and weighed.later < 0.05 and high < steps[-1] / _NEAR:
         near = sum(step <= _NEAR * high for step in steps)
         steps, losses = steps[:near], losses[:near]
-        weighed = _weighed(steps, [loss / scale for loss in losses], steps[-1], plan, open_end=False)
+        weighed = _weighed(steps, [loss / scale for loss in losses], steps[-1], plan, schedule, open_end=False)
         high = weighed.quantile(0.95)
     levels = [level * scale for level in weighed.levels]
     return replace(weighed, noise=weighed.noise * scale, levels=levels, error=weighed.error * scale)
 
 
-def outside(evaluations: int) -> float:
-    """The share of the weights that is left out of the 90 % interval.
+def outside(evaluations: int, turned: bool) -> float:
+    """The share of the weights, which are wider than they need be, that is left out of the 90 % interval.
 
-    The weights are wider than they need be, and the interval always holds the lowest loss. These shares make it cover
-    90 % of simulated curves (`docs/research/horizon.md`).
+    Set on simulated curves and development runs (`docs/research/horizon.md`).
     """
-    return 0.25 if evaluations < _MANY else 0.35 if evaluations <= GROUPS else 0.45
+    few, some, many = (0.6, 0.65, 0.75) if turned else (0.25, 0.35, 0.35)
+    return few if evaluations < _MANY else some if evaluations <= GROUPS else many
 
 
-def _weighed(steps: Sequence[float], losses: Sequence[float], seen: float, plan: float, open_end: bool) -> Turns:
+def _weighed(
+    steps: Sequence[float], losses: Sequence[float], seen: float, plan: float, schedule: str | None, open_end: bool
+) -> Turns:
     centres, means, size = _grouped(steps, losses)
     single = noise_variance(means)
     levels = without_spikes(means, single)
@@ -89,17 +95,11 @@ def _weighed(steps: Sequence[float], losses: Sequence[float], seen: float, plan:
     ended = open_end and plan - seen < seen / len(steps)
     odds = _odds(levels, variance, _low_later(levels, single if ended else math.inf))
     edges = [0.0, *centres[:-1], seen]
-    prior = [_prior(start / plan) - _prior(end / plan) for start, end in pairwise(edges)]
-    weights = [(1 - _NO_TURN) * share * odd for share, odd in zip(prior, odds[:-1], strict=True)]
-    none = 0.0
-    if open_end:
-        none = _NO_TURN * odds[-1]
-        ahead = [seen * (plan / seen) ** (at / _AHEAD) for at in range(1, _AHEAD + 1)] if seen < plan else []
-        weights += [
-            (1 - _NO_TURN) * (_prior(start / plan) - _prior(end / plan)) * odds[-1]
-            for start, end in pairwise([seen, *ahead])
-        ]
-        edges += ahead
+    if open_end and seen < plan:
+        edges += [seen * (plan / seen) ** (at / _AHEAD) for at in range(1, _AHEAD + 1)]
+    prior = [_prior(start / plan, end / plan, schedule) for start, end in pairwise(edges)]
+    weights = [share * odds[min(at, len(levels))] for at, share in enumerate(prior)]
+    none = (1 - math.fsum(prior)) * odds[-1] if open_end else 0.0
     total = math.fsum(weights) + none
     shares = [weight / total for weight in weights]
     later = none / total + math.fsum(shares[len(centres) :])
@@ -140,16 +140,20 @@ def _low_later(levels: Sequence[float], variance: float) -> list[bool]:
     return [True] * 4 + near[1:]  # a turn lies before, in or just after the lowest three
 
 
-def _prior(share: float) -> float:
-    """The probability that a run which turns does so after this share of its plan: half even, half even in log time."""
-    share = min(max(share, 0.0), 1.0)
-    if share <= _EARLIEST:
-        return 1.0 - (1 - _prior_after(_EARLIEST)) * share / _EARLIEST
-    return _prior_after(share)
+def _prior(start: float, end: float, schedule: str | None) -> float:
+    """The probability of a turn between two shares of the plan, before any evaluation.
+
+    With a constant learning rate half of all runs turn, half of these evenly in time, half evenly in log time.
+    """
+    rate = SHAPES[schedule]((start + end) / 2) if schedule else 1.0
+    return _TURN * (_after(start) - _after(end)) * rate
 
 
-def _prior_after(share: float) -> float:
-    return 0.5 * (1 - share) + 0.5 * math.log(share) / math.log(_EARLIEST / 2)
+def _after(share: float) -> float:
+    """The probability that a run which turns does so after this share of its plan."""
+    late = min(max(share, _EARLIEST), 1.0)
+    after = 0.5 * (1 - late) + 0.5 * math.log(late) / math.log(_EARLIEST / 2)
+    return after if share >= _EARLIEST else 1 - (1 - after) * max(share, 0.0) / _EARLIEST
 
 
 def _grouped(steps: Sequence[float], losses: Sequence[float]) -> tuple[list[float], list[float], int]:

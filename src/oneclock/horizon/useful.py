@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from statistics import fmean, median
 
 from oneclock.horizon.curve import Curve
+from oneclock.horizon.schedule import SHAPES
 from oneclock.horizon.turns import Turns, outside, turns
 from oneclock.horizon.unimodal import misfits
 
@@ -22,6 +24,7 @@ LATER = 3
 
 _STILL = 0.05  # a turn counts only where the run still improves with less than this probability
 _CLEAR = 3.0  # standard errors: a turn counts only where the rise since is larger
+_WAVE = 2.25  # a turn counts only where the loss rose by so many times what it rose before, or fell since
 _ABOVE = 1.5  # noise standard deviations: and where so many later losses lie higher by that
 
 
@@ -49,21 +52,20 @@ class UsefulHorizon:
     @property
     def finished(self) -> bool:
         """Whether the curve reaches the end of the plan, to within one distance between evaluations."""
-        return _finished(self.plan, self.seen, self.evaluations)
+        return self.plan - self.seen < self.seen / self.evaluations
 
 
-def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
+def useful_horizon(curve: Curve, plan: float | None = None, schedule: str | None = None) -> UsefulHorizon:
     """How long a run stays useful: to its turn where one is confirmed, else to the end of its plan.
 
     Args:
         curve: The validation curve, or what there is of it so far.
         plan: The planned length of training (default: the last evaluation). A curve may go beyond it.
-
-    Returns:
-        The horizon with its interval, and how likely the run is to stay useful to the end of its plan.
+        schedule: The learning rate over the plan: "constant", "cosine", "linear" or "wsd" (constant, with a fall to
+            zero in the last fifth). Leave it out if it is not known.
 
     Raises:
-        ValueError: If the plan is not a finite number above 0, or the curve ends at step 0.
+        ValueError: If the plan is not a finite number above 0, the schedule is unknown, or the curve ends at step 0.
 
     >>> steps = range(500, 20_500, 500)
     >>> answer = useful_horizon(Curve(steps, [abs(step - 10_000) / 10_000 + 1 for step in steps]))
@@ -76,29 +78,29 @@ def useful_horizon(curve: Curve, plan: float | None = None) -> UsefulHorizon:
     if not seen > 0:
         raise ValueError("the curve ends at step 0: there is no horizon in it")
     length = max(seen, plan or seen)
-    answer = _judge(curve, length)
+    if schedule is not None and schedule not in SHAPES:
+        raise ValueError(f"the schedule must be one of {', '.join(SHAPES)}, got {schedule!r}; leave out any other")
+    answer = _judge(curve, length, schedule)
     if not answer.finished and _falls_again(curve, answer.noise):
         lowest = curve.steps.index(curve.best_step) + 1
-        before = _judge(Curve(curve.steps[:lowest], curve.losses[:lowest]), length)
+        before = _judge(Curve(curve.steps[:lowest], curve.losses[:lowest]), length, schedule)
         answer = replace(before, seen=seen, evaluations=len(curve.steps), noise=answer.noise)
     return answer
 
 
-def _judge(curve: Curve, length: float) -> UsefulHorizon:
-    seen = curve.steps[-1]
-    kept = [(step, loss) for step, loss in zip(curve.steps, curve.losses, strict=True) if math.isfinite(loss)]
-    steps, losses = [step for step, _ in kept], [loss for _, loss in kept]
-    weights = turns(steps, losses, seen, length)
-    tails = outside(len(kept))
-    middle = max(weights.quantile(0.5), steps[0])  # what came before the first evaluation is not known
-    lowest = curve.best_step
-    low, high = min(weights.quantile(tails / 2), lowest), max(weights.quantile(1 - tails / 2), lowest, middle)
+def _judge(curve: Curve, length: float, schedule: str | None) -> UsefulHorizon:
+    seen, lowest = curve.steps[-1], curve.best_step
+    kept = [point for point in zip(curve.steps, curve.losses, strict=True) if math.isfinite(point[1])]
+    weights = turns([step for step, _ in kept], [loss for _, loss in kept], seen, length, schedule)
+    middle = max(weights.quantile(0.5), kept[0][0])  # what came before the first evaluation is not known
+    tails = outside(len(kept), turned=False) / 2
+    low, high = min(weights.quantile(tails), lowest), max(weights.quantile(1 - tails), lowest, middle)
     enough = sum(place > max(middle, lowest) for place in weights.places) >= LATER
-    turned = enough and weights.later < _STILL and _has_risen(weights, low, high)
+    turned = enough and weights.later < _STILL and _has_risen(weights, low, high) and not _is_wave(weights, middle)
     turn = _readable(middle if turned else weights.quantile((1 - weights.none) / 2))
-    expected = turned or (weights.none < 0.5 and not _finished(length, seen, len(curve.steps)))
-    if not turned:
-        low, high = min(weights.quantile(tails), lowest), length
+    expected = turned or (weights.none < 0.5 and length - seen >= seen / len(curve.steps))
+    tails = outside(len(kept), turned=True) / 2 if turned else 2 * tails
+    low, high = min(weights.quantile(tails), lowest), max(weights.quantile(1 - tails), lowest)
     return UsefulHorizon(
         steps=turn if expected else length,
         low=min(_readable(low), lowest, turn if expected else length),
@@ -111,10 +113,6 @@ def _judge(curve: Curve, length: float) -> UsefulHorizon:
         evaluations=len(curve.steps),
         noise=weights.noise,
     )
-
-
-def _finished(plan: float, seen: float, evaluations: int) -> bool:
-    return plan - seen < seen / evaluations
 
 
 def _falls_again(curve: Curve, noise: float) -> bool:
@@ -144,10 +142,24 @@ def _has_risen(weights: Turns, low: float, high: float) -> bool:
     return clear and third - fmean(levels[first:end] or [lowest]) > _ABOVE * weights.error
 
 
+def _is_wave(weights: Turns, turn: float) -> bool:
+    """Whether the rise after the turn may be a slow wave, as others that the loss came down from.
+
+    Means over three losses show it: their highest one after the turn must lie clearly higher above the turn than they
+    ever rose before it, or fell after it.
+    """
+    levels = weights.levels
+    smooth = [fmean(three) for three in zip(levels, levels[1:], levels[2:], strict=False)]
+    smooth = smooth if len(levels) > 3 * LATER else [*levels]
+    at = bisect_right(weights.places, turn)
+    before, after = smooth[: max(at - 2, 0)], smooth[at:] or smooth[-1:]
+    rises = [level - low for level, low in zip(before, accumulate(before, min), strict=True)]
+    falls = [high - level for level, high in zip(after, accumulate(after, max), strict=True)]
+    near = levels[max(at - 2, 0) : at + 1]
+    return max(after) - fmean(near) <= _WAVE * max([*rises, *falls])
+
+
 def _readable(value: float) -> float:
     """Three digits: nothing finer is known."""
-    if not value > 0:
-        return 0
-    digits = 2 - math.floor(math.log10(value))
-    rounded = round(value, digits)
-    return int(rounded) if float(rounded).is_integer() else rounded
+    rounded = float(f"{max(value, 0.0):.3g}")
+    return int(rounded) if rounded.is_integer() else rounded

@@ -84,13 +84,28 @@ class RefreshCallback(TrainerCallback):
             logs.update(now)
             state.log_history[-1].update(now)
         elif logs is not None and self.metric in logs and state.is_world_process_zero:
-            self.watch.look(self._losses(state), state.max_steps)
+            self.watch.look(self._losses(state), state.max_steps, _schedule(args))
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Print the advice, once for all processes."""
         if state.is_world_process_zero:
             beta = beta_figures(kwargs["optimizer"], state.global_step).get("beta")
-            print(advice(self._losses(state), state.max_steps, beta))
+            print(advice(self._losses(state), state.max_steps, beta, _schedule(args)))
 
     def _losses(self, state: TrainerState) -> dict[int, float]:
         return {entry["step"]: entry[self.metric] for entry in state.log_history if self.metric in entry}
+
+
+_SCHEDULES = {
+    "linear": "linear",
+    "cosine": "cosine",
+    "cosine_with_min_lr": "cosine",
+    "constant": "constant",
+    "constant_with_warmup": "constant",
+    "warmup_stable_decay": "wsd",
+}
+
+
+def _schedule(args: TrainingArguments) -> str | None:
+    """The schedule's name for the horizon, None for another one."""
+    return _SCHEDULES.get(str(getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)))

@@ -12,7 +12,8 @@ import math
 from typing import Any
 
 from oneclock import torchvision_guard  # noqa: F401  before lightning
-from oneclock.integrations.running import TurnWatch, advice, beta_figures
+from oneclock.horizon import guess_schedule
+from oneclock.integrations.running import TurnWatch, advice, beta_figures, learning_rate
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
 from oneclock.rule import Rule
@@ -57,6 +58,7 @@ class RefreshCallback(Callback):
     def __init__(self, metric: str = "val_loss") -> None:
         self.metric = require_lower(metric)
         self.losses: dict[int, float] = {}
+        self.peak_lr = 0.0
         self.watch = TurnWatch()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
@@ -67,23 +69,29 @@ class RefreshCallback(Callback):
         """Keep the validation loss of this step, and look whether it turned."""
         fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
         if fitting and self.metric in trainer.callback_metrics:
+            self.peak_lr = max(self.peak_lr, learning_rate(trainer.optimizers[0]))
             self.losses[trainer.global_step] = float(trainer.callback_metrics[self.metric])
             if trainer.is_global_zero:
-                self.watch.look(self.losses, _plan(trainer))
+                self.watch.look(self.losses, _plan(trainer), self._schedule(trainer))
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the advice, once for all processes."""
         if trainer.is_global_zero:
             beta = beta_figures(trainer.optimizers[0], trainer.global_step).get("beta")
-            print(advice(self.losses, _plan(trainer), beta))
+            print(advice(self.losses, _plan(trainer), beta, self._schedule(trainer)))
+
+    def _schedule(self, trainer: Trainer) -> str | None:
+        """The schedule, as far as the learning rates so far show it."""
+        left = learning_rate(trainer.optimizers[0]) / self.peak_lr if self.peak_lr else None
+        return guess_schedule(left, trainer.global_step / _plan(trainer))
 
     def state_dict(self) -> dict[str, Any]:
-        """The losses so far, for Lightning's checkpoint."""
-        return {"losses": dict(self.losses)}
+        """The losses and the highest learning rate so far, for Lightning's checkpoint."""
+        return {"losses": dict(self.losses), "peak_lr": self.peak_lr}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint's losses."""
-        self.losses = dict(state_dict["losses"])
+        self.losses, self.peak_lr = dict(state_dict["losses"]), state_dict["peak_lr"]
 
 
 def _planned(trainer: Trainer) -> int | None:

@@ -32,6 +32,11 @@ def beta_figures(optimizer: Any, step: int) -> dict[str, float]:
     return {"beta": beta, "memory_horizon": rule.memory_horizon(beta), "refresh_count": (1 - beta) * step}
 
 
+def learning_rate(optimizer: Any) -> float:
+    """The learning rate of the first parameter group now."""
+    return float(optimizer.param_groups[0]["lr"])
+
+
 class TurnWatch:
     """Watches the validation losses during a run, and prints one line once they have turned.
 
@@ -39,17 +44,17 @@ class TurnWatch:
     >>> losses = {step: abs(step - 4_000) / 10_000 + 1 for step in range(500, 8_500, 500)}
     >>> watch.look({step: loss for step, loss in losses.items() if step <= 4_000}, plan=20_000)
     >>> watch.look(losses, plan=20_000)
-    oneclock: the validation loss turned near step 3,940 (90 % interval 3,230 to 4,720); the plan is 20,000 steps
+    oneclock: the validation loss turned near step 3,940 (90 % interval 3,540 to 4,350); the plan is 20,000 steps
     >>> watch.look(losses, plan=20_000)
     """
 
     def __init__(self) -> None:
         self.said = False
 
-    def look(self, losses: Mapping[int, float], plan: float) -> None:
+    def look(self, losses: Mapping[int, float], plan: float, schedule: str | None = None) -> None:
         """Print the line, the first time that later evaluations confirm a turn."""
         curve = None if self.said else _curve(losses)
-        if curve is None or not (useful := useful_horizon(curve, plan)).turned:
+        if curve is None or not (useful := useful_horizon(curve, plan, schedule)).turned:
             return
         self.said = True
         print(
@@ -58,22 +63,23 @@ class TurnWatch:
         )
 
 
-def advice(losses: Mapping[int, float], budget: float, beta: float | None) -> str:
+def advice(losses: Mapping[int, float], budget: float, beta: float | None, schedule: str | None = None) -> str:
     """What the run's own validation losses, by step, say about its useful time and the beta for the next one.
 
-    `budget` is the planned length in steps and `beta` the one used, None if the betas were not tied.
+    `budget` is the planned length in steps, `beta` the one used, None if the betas were not tied, and `schedule` the
+    learning rate over the plan, None if it is not known.
 
     >>> losses = {step: abs(step - 10_000) / 10_000 + 1 for step in range(500, 20_500, 500)}
     >>> print(advice(losses, budget=20_000, beta=0.95))
-    oneclock: Useful for 9,980 of 20,000 steps (90 % interval 9,340 to 10,600).
-    Beta 0.935 for the next run; 0.932 to 0.936 across the interval.
+    oneclock: Useful for 9,980 of 20,000 steps (90 % interval 9,640 to 10,300).
+    Beta 0.935 for the next run; 0.933 to 0.935 across the interval.
     BalancedAdamW(model.parameters(), lr=..., horizon=9_980)
     """
     curve = _curve(losses)
     if curve is None:
         return "oneclock: no advice, because no finite validation loss was seen; evaluate while training to get it"
     run = LoggedRun("this run", curve, Arguments(beta1=beta, beta2=beta, max_steps=budget))
-    return f"oneclock: {in_brief(advise(run))}"
+    return f"oneclock: {in_brief(advise(run, schedule=schedule))}"
 
 
 def _curve(losses: Mapping[int, float]) -> Curve | None:

@@ -55,6 +55,21 @@ def simulate(random: Random, evaluations: int) -> Simulated:
     return Simulated(Curve([PLAN * time for time in times], losses), PLAN * min(turn, 1.0))
 
 
+def slow_waves(random: Random, evaluations: int) -> Curve:
+    """A curve without a turn: it falls, quickly or slowly or not at all, with noise that many neighbours share.
+
+    >>> len(slow_waves(Random(0), evaluations=64).steps)
+    64
+    """
+    fall = random.choice((lambda time: max(0.0, 1 - 3 * time), lambda time: 0.2 * time**-0.5, lambda time: 0.0))
+    shared, error, losses = random.uniform(0.8, 0.95), random.gauss(0, 0.03), []
+    times = [(at + 1) / evaluations for at in range(evaluations)]
+    for time in times:
+        error = shared * error + math.sqrt(1 - shared**2) * random.gauss(0, 0.03)
+        losses.append(1 + fall(time) + error)
+    return Curve([PLAN * time for time in times], losses)
+
+
 def _turn(random: Random) -> float:
     """As a share of the plan: before its end in half of the cases, else after it or never."""
     if random.random() < 0.5:

@@ -45,6 +45,8 @@ class Arguments:
     epochs: float | None = None
     steps_per_epoch: float | None = None
     optimizer: str | None = None
+    lr_left: float | None = None
+    """The last learning rate that was logged, as a share of the largest; None if fewer than two were logged."""
 
 
 @lru_cache(4096)
@@ -59,15 +61,17 @@ def is_learning_rate(name: str) -> bool:
 
 
 class LoggedArgument:
-    """An argument that was logged at steps: its last value, its largest, and whether it ever changed."""
+    """An argument that was logged at steps: how often, its last value, its largest, and whether it ever changed."""
 
     def __init__(self, value: Any) -> None:
         self.last = self.largest = value
         self.changed = False
+        self.times = 1
 
     def add(self, value: Any) -> None:
         """Take the value at a further step."""
         self.changed |= value != self.last
+        self.times += 1
         self.last = value
         new, old = number(value), number(self.largest)
         if new is not None and math.isfinite(new) and (old is None or not old >= new):
@@ -81,15 +85,22 @@ def understood(raw: Mapping[str, Any], logged: Mapping[str, LoggedArgument] | No
     learning rate is then the largest one logged, to three digits, because a schedule makes the last one small. Betas
     that changed during the run are left out.
 
-    >>> understood({"optimizer/betas": "(0.9, 0.95)", "learning_rate": "3e-4", "max_steps": -1})
-    Arguments(beta1=0.9, beta2=0.95, lr=0.0003, max_steps=None, epochs=None, steps_per_epoch=None, optimizer=None)
+    >>> found = understood({"optimizer/betas": "(0.9, 0.95)", "learning_rate": "3e-4", "max_steps": -1})
+    >>> found.beta1, found.beta2, found.lr, found.max_steps
+    (0.9, 0.95, 0.0003, None)
     """
     settings = _understood(raw)
     if not logged:
         return settings
     beside = _understood({name: value for name, one in logged.items() if (value := _one_value(name, one)) is not None})
-    missing = [name for name, value in vars(settings).items() if value is None]
-    return replace(settings, **{name: getattr(beside, name) for name in missing})
+    missing = [name for name, value in vars(settings).items() if value is None and name != "lr_left"]
+    return replace(settings, **{name: getattr(beside, name) for name in missing}, lr_left=_lr_left(logged))
+
+
+def _lr_left(logged: Mapping[str, LoggedArgument]) -> float | None:
+    rates = next((one for name, one in logged.items() if is_learning_rate(name) and one.times > 1), None)
+    last, peak = (None, None) if rates is None else (number(rates.last), number(rates.largest))
+    return last / peak if last is not None and peak is not None and 0 <= last <= peak and 0 < peak < math.inf else None
 
 
 def _one_value(name: str, logged: LoggedArgument) -> Any:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from oneclock.horizon import Curve, useful_horizon
+from oneclock.horizon import Curve, guess_schedule, useful_horizon
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
 from oneclock.rule import Rule, positive, resolve_rule
 
@@ -53,9 +53,10 @@ class RefreshScheduler:
     The rule is the recommended one, unless `rule` says otherwise, as in the optimizers.
 
     The horizon is `planned_steps` until `extend` gives a longer plan. With `follow_validation=True` the losses given to
-    `step` can shorten it: once they confirm that validation turned, as `oneclock.horizon.useful_horizon` finds it, the
-    horizon is the turn. One noisy evaluation never does that, and a better loss later takes it back. Call `step()`
-    after every `optimizer.step()`, with the validation loss where there is one.
+    `step` can shorten it: once they confirm that validation turned, the horizon is the turn.
+    `oneclock.horizon.useful_horizon` finds it, with the schedule that the optimizer's learning rates show. One noisy
+    evaluation never does that, and a better loss later takes it back. Call `step()` after every `optimizer.step()`,
+    with the validation loss where there is one.
 
     Changes are gradual: the memory H = 1 / (1 - beta) grows or shrinks by about `pace` steps per step at most, a
     relative change of `pace` per memory. Each is in `history` and goes to the `oneclock.optim.scheduler` logger.
@@ -98,6 +99,7 @@ class RefreshScheduler:
         self.last_step = 0
         self.history: list[Change] = []
         self._losses: list[tuple[float, float]] = []  # the validation curve so far, thinned where it is long
+        self._lr = self._peak_lr = 0.0  # of the first parameter group: at the last loss, and at its highest
         self._horizon = planned_steps
         self._target = self.optimizer.beta = self.rule(planned_steps)
         self._note(f"planned for {planned_steps:,} steps")
@@ -147,6 +149,8 @@ class RefreshScheduler:
     def _take_in(self, loss: float) -> None:
         if not math.isfinite(loss):
             return
+        self._lr = float(self.optimizer.param_groups[0]["lr"])
+        self._peak_lr = max(self._peak_lr, self._lr)
         self._losses.append((self.last_step, loss))
         if len(self._losses) > _MOST_LOSSES:
             self._losses = [_middle(pair) for pair in zip(self._losses[::2], self._losses[1::2], strict=True)]
@@ -166,7 +170,9 @@ class RefreshScheduler:
 
     def _useful_steps(self) -> float:
         if self._losses:
-            useful = useful_horizon(Curve(*zip(*self._losses, strict=True)), self.planned_steps)
+            left = self._lr / self._peak_lr if self._peak_lr else None
+            schedule = guess_schedule(left, self.last_step / self.planned_steps)
+            useful = useful_horizon(Curve(*zip(*self._losses, strict=True)), self.planned_steps, schedule)
             if useful.turned:
                 return min(useful.steps, self.planned_steps)
         return self.planned_steps

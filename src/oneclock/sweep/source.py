@@ -124,17 +124,32 @@ def _module_of(file: Path) -> ModuleType:
 
 
 def installed_imports(source: Path) -> list[str]:
-    """The installed packages that a file imports at its top; code of the user's own is left out.
+    """What a file imports from installed packages at its top, in its order; code of the user's own is left out.
+
+    A name that comes from a module is part of it, as `module:name`: packages such as transformers load what a name
+    stands for only when it is imported, and that takes a second or more.
 
     >>> installed_imports(Path(__file__))[:2]
-    ['__future__', 'ast']
+    ['__future__:annotations', 'ast']
     """
     nodes = ast.parse(source.read_text(encoding="utf-8")).body
-    names = {name for node in nodes for name, level in _imported_names(node)[:1] if not level}
-    installed = {name for name in names if _is_installed(name)}
-    if "torch" in installed:
-        installed.add("torch._dynamo")  # the first step of an optimizer imports it, which takes a second
-    return sorted(installed)
+    found = [name for node in nodes for name in _top_imports(node) if _is_installed(name.partition(":")[0])]
+    if any(name.partition(":")[0] == "torch" for name in found):
+        found.append("torch._dynamo")  # the first step of an optimizer imports it, which takes a second
+    return list(dict.fromkeys(found))
+
+
+def _top_imports(node: ast.AST) -> list[str]:
+    """The absolute imports of a statement: `module`, or `module:name` for each name that is taken from one.
+
+    >>> _top_imports(ast.parse("from torch.utils import data, model_zoo").body[0])
+    ['torch.utils:data', 'torch.utils:model_zoo']
+    """
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [f"{node.module}:{alias.name}" for alias in node.names]
+    return []
 
 
 def _is_installed(name: str) -> bool:

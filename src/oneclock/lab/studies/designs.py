@@ -90,6 +90,39 @@ def overfit() -> list[Condition]:
     return conditions
 
 
+def horizon() -> list[Condition]:
+    """A fresh held-out half for the useful horizon: other sources, models and schedules than `overfit`."""
+    schedules: tuple[Schedule, ...] = ("constant", "cosine", "linear", "wsd")
+    conditions = []
+    for source, columns, classes in (("breast-cancer", 30, 2), ("wine", 13, 3), ("diabetes", 10, 3)):
+        for steps, schedule, share, noise, decay in product((1_000, 4_000), schedules, (0.3, 1.0), (0.0, 0.2), _DECAYS):
+            setting = Setting(Mlp(columns, classes=classes), steps, 16, _evaluations(steps), schedule)
+            conditions.append(_fresh(setting, ImageTask(source, share, noise), 3e-3, (0.1, 1.0), decay))
+    for steps, schedule, share, noise, decay in product((400, 3_200), schedules, (0.05, 0.2, 1.0), (0.0, 0.2), _DECAYS):
+        setting = Setting(Mlp(196, hidden=128, layers=1), steps, 32, _evaluations(steps), schedule)
+        conditions.append(_fresh(setting, ImageTask("fashion-mnist", share, noise), 1e-3, (1.0,), decay))
+    for steps, schedule, characters, decay in product((400, 2_000), schedules, (3_000, 12_000, 48_000), _DECAYS):
+        setting = Setting(Gpt2(layers=1), steps, 4, _evaluations(steps), schedule)
+        task = TextTask("package-readmes", characters=characters, validation_windows=128)
+        conditions.append(_fresh(setting, task, 4e-3, (1.0,), decay))
+    return conditions
+
+
+_DECAYS = (0.0, 1.0)
+
+
+def _evaluations(steps: int) -> int:
+    return 100 if steps <= 1_000 else 1_000
+
+
+def _fresh(setting: Setting, task: Task, lr: float, rates: tuple[float, ...], decay: float) -> Condition:
+    """One condition of `horizon`; the law's beta only."""
+    parts = [str(task.characters)] if isinstance(task, TextTask) else [f"{task.share:g}-noise-{task.label_noise:g}"]
+    name = "-".join(["horizon", task.source, *parts, f"decay-{decay:g}", setting.schedule, str(setting.steps)])
+    title = f"{type(setting.model).__name__} on {task.source}, {setting.steps:,} steps"
+    return Condition(name, title, "heldout", setting, task, lr, rates, (tied_arm(law(setting.steps)),), (1,), decay)
+
+
 def _overfit(
     name: str, source: str, setting: Setting, task: Task, lr: float, rates: tuple[float, ...], decay: float
 ) -> Condition:
@@ -212,6 +245,7 @@ def _exchanged(family: str) -> Condition:
 
 STUDIES: dict[str, Callable[[], list[Condition]]] = {
     "overfit": overfit,
+    "horizon": horizon,
     "finetune": finetune,
     "batch": batch,
     "size": size,

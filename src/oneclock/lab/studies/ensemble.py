@@ -23,9 +23,12 @@ from oneclock.lab.studies.adapters import NewWeights, Start
 from oneclock.lab.studies.models import Model, losses
 from oneclock.lab.studies.tasks import Task
 
-Schedule = Literal["cosine", "constant"]
+Schedule = Literal["cosine", "constant", "linear", "wsd"]
 WARMUP, FLOOR = 0.1, 0.1
-"""Share of the steps that warm up, and the last learning rate as a share of the highest."""
+"""Share of the steps that warm up, and the last learning rate of a cosine as a share of the highest."""
+
+DECAY = 0.2
+"""Share of the steps in which `wsd` (warm-up, stable, decay) falls to zero; `linear` falls from the warm-up on."""
 
 SAVE_EVERY = 120.0
 """Seconds between two checkpoints."""
@@ -90,7 +93,10 @@ class Setting:
             return (step + 1) / warmup
         if self.schedule == "constant":
             return 1.0
-        return FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * (step + 1 - warmup) / (self.steps - warmup))) / 2
+        if self.schedule == "cosine":
+            return FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * (step + 1 - warmup) / (self.steps - warmup))) / 2
+        falling = DECAY * self.steps if self.schedule == "wsd" else self.steps - warmup
+        return min(1.0, (self.steps - step) / falling)
 
 
 @dataclass

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from oneclock.lab.data import bundled
+from oneclock.lab.data.data_dirs import data_root
 
 _CHUNK = 256
 """Steps whose batches are drawn at once."""
@@ -58,8 +59,8 @@ class TextTask:
 
 @dataclass(frozen=True)
 class ImageTask:
-    """Digits to classify: a share of the training images, with some wrong labels if asked for, and all validation
-    images.
+    """Images or rows of a table to classify: a share of the training data, with some wrong labels if asked for, and all
+    validation data.
     """
 
     source: str
@@ -130,12 +131,28 @@ def _bytes(documents: list[str]) -> Tensor:
     return torch.from_numpy(np.minimum(values, _OTHER))
 
 
+def _fashion() -> tuple[np.ndarray, np.ndarray]:
+    """The first 6,000 images of Fashion-MNIST."""
+    pixels, classes = bundled.fashion_mnist(data_root())
+    return pixels[:6_000], classes[:6_000]
+
+
+_IMAGES = {"digits": bundled.digits, "mnist-sample": bundled.mnist_sample, "fashion-mnist": _fashion}
+
+
 @lru_cache(maxsize=4)
 def _images(source: str) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Training and validation images as vectors between -1 and 1, with their classes; 30 % validate."""
-    pixels, classes = {"digits": bundled.digits, "mnist-sample": bundled.mnist_sample}[source]()
-    values = torch.from_numpy(pixels.astype(np.float32)) / 127.5 - 1
-    if source == "mnist-sample":  # half the resolution: the mean of 2 x 2 pixels
+    """Training and validation data as vectors with their classes; 30 % validate.
+
+    Pixels lie between -1 and 1, the columns of a table have mean 0 and standard deviation 1.
+    """
+    if source in bundled.TABLES:
+        rows, classes = bundled.TABLES[source]()
+        values = torch.from_numpy(((rows - rows.mean(0)) / rows.std(0)).astype(np.float32))
+    else:
+        pixels, classes = _IMAGES[source]()
+        values = torch.from_numpy(pixels.astype(np.float32)) / 127.5 - 1
+    if values.shape[1:] == (28, 28):  # half the resolution: the mean of 2 x 2 pixels
         values = values.view(-1, 14, 2, 14, 2).mean((2, 4))
     order = torch.from_numpy(np.random.default_rng(_SPLIT_SEED).permutation(len(values)))
     values, labels = values.flatten(1)[order], torch.from_numpy(classes)[order]
@@ -146,6 +163,7 @@ def _images(source: str) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
 @lru_cache(maxsize=16)
 def _noisy(source: str, count: int, label_noise: float) -> tuple[Tensor, Tensor]:
     inputs, classes = (one[:count] for one in _images(source)[0])
+    kinds = int(_images(source)[0][1].max()) + 1
     random = np.random.default_rng([_SPLIT_SEED, count])
     wrong = torch.from_numpy(random.random(count) < label_noise)
-    return inputs, torch.where(wrong, torch.from_numpy(random.integers(0, 10, count)), classes)
+    return inputs, torch.where(wrong, torch.from_numpy(random.integers(0, kinds, count)), classes)

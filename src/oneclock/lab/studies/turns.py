@@ -1,20 +1,21 @@
-"""Which curves of the overfit study turn, and where. These are the numbers of its page, from the records."""
+"""Which curves of the studies `overfit` and `horizon` turn, and where. These are the numbers of their pages."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from oneclock.lab.studies.curves import read_curves
 from oneclock.lab.studies.designs import SHORT_TEXT
-from oneclock.runs.folder import runs_of
 from oneclock.runs.key import RunKey
 
-WINDOW = 8
-"""Evaluations of one mean."""
+PARTS, WINDOW = 64, 8
+"""A curve counts in at most so many equal parts; a mean is over so many of them."""
 TURNED, FLAT = 1.05, 1.01
 """A curve turns where a later mean is 5 % above the lowest; it does not where none is 1 % above it."""
 
@@ -34,10 +35,28 @@ def turn(losses: Sequence[float]) -> tuple[str, float]:
     return kind, (lowest + (WINDOW + 1) / 2) / len(losses)
 
 
+def parts(values: Sequence[float]) -> list[float]:
+    """Means over at most `PARTS` equal parts of a curve.
+
+    >>> len(parts(range(1000))), parts(range(3))
+    (64, [0.0, 1.0, 2.0])
+    """
+    count = min(PARTS, len(values))
+    cuts = [len(values) * at // count for at in range(count + 1)]
+    return [float(np.mean(values[start:end])) for start, end in pairwise(cuts)]
+
+
+def _share(key: RunKey) -> str:
+    data = key.spec["data"]
+    if key.spec["data"]["source"] == "package-readmes":
+        return f"{data['characters']:,} characters"
+    return f"{float(data['share'] if 'share' in data else data['characters'] / SHORT_TEXT):.0%} of the data"
+
+
 FACTORS: dict[str, Callable[[RunKey], str]] = {
     "split": lambda key: key.split,
     "source": lambda key: str(key.spec["data"]["source"]),
-    "share": lambda key: f"{_share(key):.0%} of the data",
+    "share": _share,
     "schedule": lambda key: str(key.spec["schedule"]["kind"]),
     "decay": lambda key: f"weight decay {key.spec['optimizer']['weight_decay']:g}",
     "plan": lambda key: f"{key.budget:,} steps",
@@ -48,12 +67,9 @@ FACTORS: dict[str, Callable[[RunKey], str]] = {
 def counts(study: Path, factor: str = "split") -> Counter[tuple[str, str]]:
     """How many runs turn between 10 and 90 % of the plan, turn outside, do not turn, or are unclear; by one factor."""
     counter: Counter[tuple[str, str]] = Counter()
-    for run in runs_of(study):
-        losses = [point.val_loss for point in run.points() if point.val_loss is not None]
-        if not losses or not all(map(math.isfinite, losses)):
-            kind, place = "diverged", 0.0
-        else:
-            kind, place = turn(losses)
+    for run in read_curves(study):
+        losses = run.curve.losses
+        kind, place = turn(parts(losses)) if all(map(math.isfinite, losses)) else ("diverged", 0.0)
         inside = kind != "turn" or 0.1 <= place <= 0.9
         counter[FACTORS[factor](run.key), kind if inside else "turn outside"] += 1
     return counter
@@ -68,8 +84,3 @@ def report(study: Path) -> str:
         levels = dict.fromkeys(level for level, _ in table)
         lines += [f"{level:20}" + "".join(f"{table[level, kind]:14}" for kind in kinds) for level in levels]
     return "\n".join(lines)
-
-
-def _share(key: RunKey) -> float:
-    data = key.spec["data"]
-    return float(data["share"] if "share" in data else data["characters"] / SHORT_TEXT)

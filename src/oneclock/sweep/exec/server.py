@@ -15,7 +15,6 @@ import has started threads. It does not kill runs when their owner dies, and doe
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import pickle
 import selectors
@@ -249,10 +248,12 @@ def _settle(job: Job) -> None:
 
 
 def _import(modules: list[str]) -> None:
+    """Import modules, and names in them (`module:name`), which may be modules too."""
     for name in modules:
         with suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            importlib.import_module(name)
+            module, _, attribute = name.partition(":")
+            __import__(module, fromlist=[attribute] if attribute else [])
 
 
 def _threads() -> int:
