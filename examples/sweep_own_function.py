@@ -46,6 +46,6 @@ if __name__ == "__main__":
         study = oneclock.run_sweep(train, STEPS, folder, protocol="grid", betas=BETAS, seeds=[1, 2])
         table = study.table()
         print(table.groupby("beta").best_loss.agg(["mean", "min", "max"]).round(4).to_string())
-        print(f"best of these: beta {study.choice()}")
+        print(f"best of these: beta {study.best().beta}")
     print(f"the rule, for {STEPS:,} steps: beta {oneclock.recommend(STEPS).beta:.4f}")
     print("Two seeds: where the columns overlap, the order of the betas is chance.")

@@ -27,7 +27,8 @@ def train(beta, seed, run):
     run.log(run.budget, val_loss=1 + (beta - 0.9) ** 2)
 
 
-print(oneclock.run_sweep(train, 10, "study", protocol="grid", betas=[0.5, 0.9, 0.99], seeds=[1], quiet=True).choice())
+study = oneclock.run_sweep(train, 10, "study", protocol="grid", betas=[0.5, 0.9, 0.99], seeds=[1], quiet=True)
+print(study.best().beta)
 """
 
 

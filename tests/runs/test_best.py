@@ -87,7 +87,6 @@ def best_by_study(path):
     study, found = Study.open(path), {}
     for name in study.experiments:
         best = study.best(name)
-        assert study.choice(name) == best.beta
         found[name] = best.beta, best.interval and asdict(best.interval), list(best.tied_with)
     return found
 
@@ -262,7 +261,6 @@ def test_every_door_names_the_learning_rate_of_the_best_beta(tmp_path):
     assert study.best() == best_of(read(path).sweeps[0].runs)
     assert study.best().lr == found["best_lr"] == result.best.lr == 1e-3
     assert found["best_summary"].startswith("best beta 0.9 at lr 0.001 (95 % CI ")
-    assert "0.9, lr 0.001" in study._repr_html_()
     assert {point.lr for point in result.points} == {1e-3}
 
 
@@ -297,4 +295,4 @@ def test_a_record_in_another_runs_folder_counts_as_what_it_says(tmp_path):
     (tmp_path / "runs/digits/beta-0.9-seed-1").rename(tmp_path / "runs/digits/beta-0.95-seed-1")
     study = Study(tmp_path)
     assert study.best().beta == 0.9
-    assert sorted(beta for beta, _, _ in study.losses("digits")) == [0.5, 0.9, 0.99]
+    assert sorted({run.beta for run in study.runs("digits")}) == [0.5, 0.9, 0.99]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneclock.runs.files import SCHEMA, write_json
-from oneclock.runs.folder import RunFolder, _at_once, _one_by_one, runs_of
+from oneclock.runs.folder import RunFolder, runs_of
 from oneclock.runs.key import RunKey, differences, hash_of, safe_name
 from oneclock.runs.table import read_source
 
@@ -128,7 +128,7 @@ def test_a_record_without_a_seal_is_compared_with_its_curve(run, file, old, new,
         written = json.loads((run.path / name).read_text())
         kept = {key: value for key, value in written.items() if key not in ("seal", "curve")}
         (run.path / name).write_text(json.dumps(kept | {"schema": 1}))
-    assert len(RunFolder.read(run.path).whole()[1].steps) == 3
+    assert len(RunFolder.read(run.path).whole()[1]) == 3
     text = (run.path / file).read_text()
     assert old in text
     (run.path / file).write_text(text.replace(old, new))
@@ -147,20 +147,6 @@ def test_any_bytes_in_a_curve_give_points_or_a_value_error(tmp_path_factory, dat
     except ValueError:
         return
     assert all(isinstance(p.step, int) for p in points)
-
-
-EVALUATIONS = st.dictionaries(
-    st.sampled_from(["step", "val_loss", "train_loss", "other"]),
-    st.none() | st.integers(-2, 9) | st.floats(0, 9) | st.booleans() | st.text(max_size=1) | st.just(2**63),
-)
-
-
-@given(st.lists(EVALUATIONS.map(json.dumps) | st.sampled_from(["", "1", "{", '{"step": 3}, {"step": 4}']), max_size=5))
-def test_a_curve_read_at_once_is_the_curve_read_line_by_line(lines):
-    data = [line.encode() for line in lines]
-    found = _at_once(data)
-    if found is not None:
-        assert repr(found) == repr(_one_by_one(data, DIGITS.folder))  # NaN is not equal to itself
 
 
 def test_a_step_that_is_not_whole_is_refused_when_it_is_logged(run):

@@ -228,7 +228,7 @@ def test_a_lambda_and_a_study_of_two_targets(tmp_path):
         quiet=True,
     )
     names = study.experiments
-    assert [study.choice(name) for name in names] == [0.9, 0.99]
+    assert [study.best(name).beta for name in names] == [0.9, 0.99]
     table = study.table()
     assert len(table) == 2 * (3 + 3 + 2)
     assert set(table["status"]) == {"finished"}

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from oneclock import open_study
 from oneclock.cli import main
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
@@ -34,16 +33,6 @@ def test_the_table_of_runs_has_a_rate_only_where_rates_were_swept():
     assert heads[0][:3] == ["beta", "lr", "seed"]
     assert heads[1] == [head for head in heads[0] if head != "lr"]
     assert [*table(runs).columns[1].cells] == ["0.001", ""]
-
-
-def test_in_a_notebook_a_study_shows_what_ended_and_its_best_beta(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_study(name=f"<b>x{ESCAPES}</b>")
-    page = open_study("study")._repr_html_()
-    assert "&lt;b&gt;x" in page
-    assert "<td style='text-align:left'>3</td><td style='text-align:left'>0.5</td>" in page
-    assert "one seed" in page
-    assert not {*"\x1b\x07\x9b\u202e"} & {*page}
 
 
 @pytest.mark.parametrize(

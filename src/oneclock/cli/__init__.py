@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, evidence, export, pack, report, retry, schema, status, sweep, work
+from oneclock.cli import advise, analyse, beta, evidence, export, report, retry, schema, status, sweep, work
 from oneclock.lab import cli as lab
 from oneclock.plain_text import printable
 
@@ -34,8 +34,6 @@ _PANELS: dict[str, dict[str, Any]] = {
         "analyse": analyse.command,
         "report": report.command,
         "export": export.command,
-        "pack": pack.pack,
-        "unpack": pack.unpack,
     },
     "For scripts": {"schema": schema.command},
 }

@@ -52,7 +52,7 @@ def _exported(run: RunFolder, result: RunRecord) -> Exported:
         given["lr"] = key.lr
     name = key.folder.partition("/")[2]
     ended = next(path for path in (run.path / "result.json", *run.path.parents) if path.exists()).stat().st_mtime
-    return Exported(key.experiment, name, given, tuple(run.whole()[1].points), result, ended)
+    return Exported(key.experiment, name, given, tuple(run.whole()[1]), result, ended)
 
 
 def is_well(run: Exported) -> bool:

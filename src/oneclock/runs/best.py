@@ -10,14 +10,12 @@ all, is in `oneclock.runs.sweeps`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oneclock.recommend import short_beta
-from oneclock.runs.key import Beta
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import LEVEL, CellRun, Difference, Interval, PairedSweep
 from oneclock.runs.planned import missing_in_words
@@ -94,40 +92,19 @@ def best_beta(runs: Iterable[tuple[float, int, float]]) -> Best:
     return judge(PairedSweep((beta, None, seed, loss) for beta, seed, loss in runs))
 
 
-def best_lrs(runs: Iterable[RunRecord]) -> dict[Beta, float | None]:
-    """The learning rate at which each beta has its lowest loss, paired by seed; betas are compared at it.
-
-    >>> from oneclock.runs.key import RunKey
-    >>> def run(beta, lr, loss): return RunRecord(RunKey("a", beta, 1, 9, lr), "finished", 9, loss)
-    >>> best_lrs([run(0.9, 1.0, 2.0), run(0.9, 0.5, 1.8), run(0.99, 1.0, 1.9), run(0.99, 0.5, 2.1)])
-    {0.9: 0.5, 0.99: 1.0}
-    """
-    records = list(runs)
-    only = {run.beta: run.lr for run in records}
-    if all(run.lr == only[run.beta] for run in records):  # one learning rate per beta
-        return only
-    return only | PairedSweep(map(cell_run, records)).best_lrs()
-
-
 def at_best_lrs(sweep: Sweep) -> Sweep:
-    """The sweep with each beta, and each baseline, at its own best learning rate; itself if it has one."""
+    """The sweep with each beta, and each baseline, at its own best learning rate, paired by seed."""
     runs = [*sweep.tied, *sweep.untied]
     if len({run.lr for run in runs}) < 2:
         return sweep
-    lrs = best_lrs(runs)
-    kept = [run for run in runs if run.lr == lrs[run.beta]]
-    tied = tuple(run for run in kept if run.key.is_tied)
-    return replace(sweep, tied=tied, untied=tuple(run for run in kept if not run.key.is_tied))
+    lrs = PairedSweep(cell_runs(runs)).best_lrs()
+    tied, untied = (tuple(run for run in side if run.lr == lrs[run.beta]) for side in (sweep.tied, sweep.untied))
+    return replace(sweep, tied=tied, untied=untied)
 
 
-def cell_run(run: RunRecord) -> CellRun:
-    """A run in the form for the fit: (beta or pair, learning rate, seed, loss). The loss is NaN if it has no result."""
-    return run.beta, run.lr, run.seed, run.loss
-
-
-def cell_runs(sweep: Sweep) -> list[CellRun]:
-    """Every run of a sweep, tied and untied, with and without a result."""
-    return [cell_run(run) for run in sweep.runs]
+def cell_runs(runs: Iterable[RunRecord]) -> list[CellRun]:
+    """Runs in the form for the fit: (beta or pair, learning rate, seed, loss), NaN for a run without a result."""
+    return [(run.beta, run.lr, run.seed, run.loss) for run in runs]
 
 
 def best_of(runs: Iterable[RunRecord], under_way: bool = False) -> Best:
@@ -140,7 +117,7 @@ def best_of(runs: Iterable[RunRecord], under_way: bool = False) -> Best:
     (0.9, 0.5)
     """
     records = list(runs)
-    return with_missing(judge(PairedSweep(map(cell_run, records))), records, under_way)
+    return with_missing(judge(PairedSweep(cell_runs(records))), records, under_way)
 
 
 def with_missing(best: Best, runs: Iterable[RunRecord], under_way: bool = False) -> Best:
@@ -149,24 +126,14 @@ def with_missing(best: Best, runs: Iterable[RunRecord], under_way: bool = False)
     While a sweep is under way, planned runs are not missing but still to come.
     """
     records = list(runs)
-    without = [run for run in records if math.isnan(run.loss)]
+    without = [run for run in records if not run.has_loss]
     missing = [run.key for run in without if run.status in ("waiting", "damaged")]
-    own = [run for run in without if run.beta == best.beta and best.lr in (None, run.lr)]
-    notes = (
-        best.note,
-        _lost(best, sum(run.key not in missing for run in own)),
-        missing_in_words(missing, under_way) if missing else "",
-        _shorter(records),
-    )
-    lost = own if best.beta is not None else without
+    lost = [run for run in without if best.beta is None or (run.beta == best.beta and best.lr in (None, run.lr))]
+    notes = [best.note]
+    if (count := sum(run.key not in missing for run in lost)) and best.beta is not None:
+        notes.append(f"{count} run{' has' if count == 1 else 's have'} no result at {short_beta(best.beta)}")
+    notes += [missing_in_words(missing, under_way) if missing else "", _shorter(records)]
     return replace(best, note="; ".join(filter(None, notes)), lost_runs=len(lost))
-
-
-def _lost(best: Best, runs: int) -> str:
-    """Runs at the best beta that failed or have not ended."""
-    if not runs or best.beta is None:
-        return ""
-    return f"{runs} run{' has' if runs == 1 else 's have'} no result at {short_beta(best.beta)}"
 
 
 def _shorter(runs: Sequence[RunRecord]) -> str:
@@ -195,27 +162,24 @@ def judge(sweep: PairedSweep) -> Best:
     best = _choose(sweep, finite)
     others = [cell for cell in finite if cell != best]
     compared = dict(zip(others, sweep.compare([({cell: 1.0}, {best: 1.0}) for cell in others], finite), strict=True))
-    tied_with = tuple(
-        _tied(cell) for cell, one in compared.items() if one.interval is not None and one.interval.lower <= 0
-    )
-    beta, swept = _tied(best), sorted(map(_tied, tied))
-    interval, unknown = None, without_result(sweep)
-    if sweep.has_noise:
-        interval = _widened(Interval(min(beta, *tied_with, beta), max(beta, *tied_with, beta)), swept, unknown)
-    between = _widened(Interval(beta, beta), swept, unknown) if interval is None else interval
-    not_measured = tuple(one for one in unknown if one in between)
+    ties = tuple(_tied(cell) for cell, one in compared.items() if one.interval and one.interval.lower <= 0)
+    beta, swept, unknown = _tied(best), sorted(map(_tied, tied)), without_result(sweep)
+    near = _widened(Interval(min(beta, *ties, beta), max(beta, *ties, beta)), swept, unknown)
+    not_measured = tuple(one for one in unknown if one in near)
     lr, edges = _edges(best, swept, unknown, _swept_lrs(sweep))
-    notes = [*edges.values(), _missing(not_measured), _seeds(sweep, tied_with, bool(unknown))]
+    missing = f"no result yet at {beta_list(not_measured)}, where the best may lie" if not_measured else ""
+    pairs = [(pair, lr) for pair, lr in lrs.items() if isinstance(pair, tuple) and (pair, lr) in sweep.cells]
+    differences = sweep.compare([({pair: 1.0}, {best: 1.0}) for pair in pairs])  # their CIs hold together
     return Best(
         beta=beta,
-        interval=interval,
-        tied_with=tied_with,
-        note="; ".join(filter(None, notes)),
+        interval=near if sweep.has_noise else None,
+        tied_with=ties,
+        note="; ".join(filter(None, (*edges.values(), missing, _seeds(sweep, ties, bool(unknown))))),
         lr=lr,
         at_edge=tuple(edges),
         not_measured=not_measured,
         seeds_repeat=sweep.seeds_repeat,
-        baselines=_baselines(sweep, lrs, best),
+        baselines=tuple(Baseline(pair, lr, one) for (pair, lr), one in zip(pairs, differences, strict=True)),
     )
 
 
@@ -307,39 +271,22 @@ def _edges(
     return lr, edges
 
 
-def _missing(betas: Sequence[float]) -> str:
-    if not betas:
-        return ""
-    return f"no result yet at {beta_list(betas)}, where the best may lie"
-
-
-def _seeds(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
+def _seeds(sweep: PairedSweep, ties: Sequence[float], missing: bool) -> str:
     """What the spread between seeds shows."""
     if sweep.seeds_repeat:
         return "all seeds gave the same losses, so there is no interval: does the training use its seed?"
-    if sweep.repeated:
-        seeds = ", ".join(map(str, sweep.repeated))
-        return f"seed {seeds} repeats the losses of another seed and counts once; {_ties(sweep, tied_with, missing)}"
-    return _ties(sweep, tied_with, missing)
-
-
-def _ties(sweep: PairedSweep, tied_with: Sequence[float], missing: bool) -> str:
-    if not sweep.has_noise:
-        if sweep.noise[0].freedom:
-            return "seeds differ by the same factor at every beta, so there is no interval"
-        return f"{'one seed' if len(sweep.seeds) == 1 else 'too few seeds'}: no interval"
-    if not tied_with:
-        return f"statistically different from every other beta{' with a result' if missing else ''}"
-    if len(tied_with) > 4:
-        return f"{len(tied_with)} other betas are statistically tied with it"
-    return f"{beta_list(tied_with)} {'is' if len(tied_with) == 1 else 'are'} statistically tied with it"
-
-
-def _baselines(sweep: PairedSweep, lrs: dict[Beta, float | None], best: Cell) -> tuple[Baseline, ...]:
-    """The untied pairs with a finite loss, compared with the best tied beta; CIs hold for all of them together."""
-    pairs = [(beta, lr) for beta, lr in lrs.items() if isinstance(beta, tuple) and (beta, lr) in sweep.cells]
-    differences = sweep.compare([({pair: 1.0}, {best: 1.0}) for pair in pairs])
-    return tuple(Baseline(beta, lr, one) for (beta, lr), one in zip(pairs, differences, strict=True))
+    repeated = f"seed {', '.join(map(str, sweep.repeated))} repeats the losses of another seed and counts once; "
+    if not sweep.has_noise and sweep.noise[0].freedom:
+        words = "seeds differ by the same factor at every beta, so there is no interval"
+    elif not sweep.has_noise:
+        words = f"{'one seed' if len(sweep.seeds) == 1 else 'too few seeds'}: no interval"
+    elif not ties:
+        words = f"statistically different from every other beta{' with a result' if missing else ''}"
+    elif len(ties) > 4:
+        words = f"{len(ties)} other betas are statistically tied with it"
+    else:
+        words = f"{beta_list(ties)} {'is' if len(ties) == 1 else 'are'} statistically tied with it"
+    return (repeated if sweep.repeated else "") + words
 
 
 def next_step(best: Best) -> str:
@@ -355,9 +302,8 @@ def next_step(best: Best) -> str:
     if best.seeds_repeat:
         return "make the training use its seed, and sweep again."
     if better := [one for one in best.baselines if one.is_better]:
-        one = min(better, key=lambda one: one.difference.value)
-        lr = "..." if one.lr is None else f"{one.lr:g}"
-        line = f"AdamW(model.parameters(), lr={lr}, betas=({one.betas[0]:g}, {one.betas[1]:g}))"
+        pair, lr = _lowest(better)
+        line = f"AdamW(model.parameters(), lr={lr}, betas={pair})"
         return f"{line} is significantly better than the best tied beta of this sweep."
     if best.not_measured or best.lost_runs:
         lacking = sorted({*best.not_measured, *([best.beta] if best.lost_runs else [])})
@@ -365,23 +311,26 @@ def next_step(best: Best) -> str:
     if best.at_edge:
         edges = " ".join("--betas .." if axis == "beta" else "--learning-rates .." for axis in best.at_edge)
         return f"sweep beyond the edge with --extend {edges}, before you rely on it."
-    return _line(best)
-
-
-def _line(best: Best) -> str:
-    """The line to paste, with a note on a baseline with a lower loss."""
+    line = f"BalancedAdamW(model.parameters(), lr={_lr(best.lr)}, beta={best.beta:g})"
     lower = [one for one in best.baselines if one.difference.value < 0]
-    lr = "..." if best.lr is None else f"{best.lr:g}"
-    line = f"BalancedAdamW(model.parameters(), lr={lr}, beta={best.beta:g})"
     if not lower:
         return line
-    one = min(lower, key=lambda one: one.difference.value)
-    name = f"({one.betas[0]:g}, {one.betas[1]:g})"
-    if one.difference.interval is None:
+    pair, _ = _lowest(lower)
+    if all(one.difference.interval is None for one in lower):
         return (
-            f"sweep more seeds with --extend: {name} has a lower loss than every tied beta, and one seed cannot tell."
+            f"sweep more seeds with --extend: {pair} has a lower loss than every tied beta, and one seed cannot tell."
         )
-    return f"{line}. {name} has a lower loss, but is statistically tied."
+    return f"{line}. {pair} has a lower loss, but is statistically tied."
+
+
+def _lowest(baselines: Sequence[Baseline]) -> tuple[str, str]:
+    """The pair of the baseline with the lowest loss and its learning rate, in words."""
+    one = min(baselines, key=lambda one: one.difference.value)
+    return f"({one.betas[0]:g}, {one.betas[1]:g})", _lr(one.lr)
+
+
+def _lr(lr: float | None) -> str:
+    return "..." if lr is None else f"{lr:g}"
 
 
 def beta_list(betas: Sequence[float]) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,170 +11,142 @@ import numpy as np
 from oneclock.horizon import Curve
 from oneclock.runs.key import RunKey
 from oneclock.runs.record import RunRecord, Status, has_diverged
-from oneclock.runs.sweeps import SPLITS, Sweep, missing_from
+from oneclock.runs.sweeps import SPLITS, Sweep, sweep_of
 
-_SPELLINGS = {**{split: split for split in SPLITS}, "dev": "development", "held-out": "heldout"}
-_LONGEST_SHOWN = 60
+STATES = ("finished", "diverged", "failed", "unfinished")
+"""What a table may say of a run; the last two have no result."""
+
+_NUMBERS = {"beta": math.nan, "beta2": math.nan, "seed": 1.0, "lr": math.nan, "budget": math.nan, "t_es": math.nan}
+"""The columns of numbers, with the value that stands for an absent column."""
 
 
-@dataclass(frozen=True, eq=False)
+def _outside(values: np.ndarray) -> np.ndarray:
+    return ~((values >= 0) & (values < 1))
+
+
+def _not_above_zero(values: np.ndarray) -> np.ndarray:
+    return (values <= 0) | np.isinf(values)
+
+
+_CHECKS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray], str], ...] = (
+    ("beta", np.isnan, "has no beta; give one in [0, 1)"),
+    ("beta", _outside, "has a beta outside [0, 1) ({:g})"),
+    ("beta2", _outside, "has a beta outside [0, 1) ({:g})"),
+    (
+        "seed",
+        lambda seed: ~np.isfinite(seed) | (seed != np.floor(seed)),
+        "has a seed that is not a whole number ({:g})",
+    ),
+    ("lr", _not_above_zero, "has an lr that is not a finite number above 0 ({:g})"),
+    ("budget", _not_above_zero, "has a budget that is not a finite number above 0 ({:g})"),
+    ("t_es", _not_above_zero, "has a t_es that is not a finite number above 0 ({:g})"),
+    ("step", lambda step: ~(step >= 0) | np.isinf(step), "has no step, or one below 0 ({:g})"),
+)
+"""A column, which of its values are wrong, and what to say of the first one."""
+
+
 class Rows:
-    """The checked columns, as arrays of one length; `experiment` is an index into `names`; absent values are NaN.
+    """A table with checked values: arrays of one length by column. A row is an evaluation of a run, or a whole run."""
 
-    `curves` says whether a row is an evaluation of a run, or a whole run.
-    """
-
-    names: tuple[str, ...]
-    experiment: np.ndarray
-    split: np.ndarray
-    budget: np.ndarray
-    t_es: np.ndarray
-    beta: np.ndarray
-    beta2: np.ndarray
-    seed: np.ndarray
-    lr: np.ndarray
-    step: np.ndarray
-    val: np.ndarray
-    train: np.ndarray
-    status: np.ndarray
-    curves: bool
-    known_steps: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def checked(cls, columns: Mapping[str, Sequence[Any]]) -> Rows:
-        curves = _has_curves(columns)
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self.has_curves = _has_curves(columns)
         count = len(columns["experiment"])
         if not count:
             raise ValueError("the table has no rows")
+        names = [_text(value) for value in columns["experiment"]]  # no array: that has the longest name's width
+        if "" in names:
+            raise ValueError(f"row {names.index('') + 1} has no experiment; name one")
+        self.names = sorted({*names})
+        codes = {name: code for code, name in enumerate(self.names)}
+        self.experiment = np.array([codes[name] for name in names])
+        losses = ("val_loss", "train_loss") if self.has_curves else ("min_val_loss", "min_train_loss")
+        defaults = _NUMBERS | dict.fromkeys(losses, math.nan) | ({"step": math.nan} if self.has_curves else {})
+        values = {"step": np.zeros(count)}
+        for name, default in defaults.items():
+            values[name] = _numbers(columns[name], name) if name in columns else np.full(count, default)
+        values["beta2"] = np.where(np.isnan(values["beta2"]), values["beta"], values["beta2"])
+        for name, wrong, problem in _CHECKS:
+            if (rows := np.flatnonzero(wrong(values[name]))).size:
+                raise ValueError(f"row {rows[0] + 1} {problem.format(values[name][rows[0]])}")
+        self.values, self.val, self.train = values, values[losses[0]], values[losses[1]]
+        self.split = _choices(columns.get("split"), "split", SPLITS, count, SPLITS[0])
+        self.status = _choices(columns.get("status"), "status", STATES, count)
+        lr = np.nan_to_num(values["lr"], nan=-1.0)
+        self._run = np.stack([self.experiment, values["beta"], values["beta2"], lr, values["seed"]], axis=1)
 
-        def numbers(name: str, fallback: float = math.nan) -> np.ndarray:
-            return _numbers(columns[name], name) if name in columns else np.full(count, fallback)
+    def sweeps(self) -> Iterator[Sweep]:
+        """Every experiment with its runs; ValueError if a row repeats another, or an experiment has two budgets."""
+        step = self.values["step"]
+        order = np.lexsort((step, *self._run.T[::-1]))
+        same_run = (self._run[order][1:] == self._run[order][:-1]).all(axis=1)
+        if (again := np.flatnonzero(same_run & (np.diff(step[order]) == 0))).size:
+            before, row = min((order[place], order[place + 1]) for place in again)
+            what = f"{self.names[self.experiment[row]]}, beta {self.values['beta'][row]:g}"
+            what += f", seed {self.values['seed'][row]:g}" + (f", step {step[row]:g}" if self.has_curves else "")
+            raise ValueError(f"row {row + 1} repeats row {before + 1} ({what}); keep one of them")
+        runs: dict[int, list[RunRecord]] = {}
+        for rows in np.split(order, np.flatnonzero(~same_run) + 1):
+            runs.setdefault(int(self.experiment[rows[0]]), []).append(self._record(rows))
+        for code, records in runs.items():
+            yield self._sweep(self.names[code], np.flatnonzero(self.experiment == code), records)
 
-        texts = [_text(value) for value in columns["experiment"]]
-        _refuse(np.array([not text for text in texts]), "has no experiment; name one")
-        names = sorted({*texts})
-        indices = {name: index for index, name in enumerate(names)}
-        beta, beta2, seed = numbers("beta"), numbers("beta2"), numbers("seed", 1)
-        _refuse(np.isnan(beta), "has no beta; give one in [0, 1)")
-        beta2 = np.where(np.isnan(beta2), beta, beta2)
-        for values in (beta, beta2):
-            _refuse(~((values >= 0) & (values < 1)), "has a beta outside [0, 1)", values)
-        _refuse(~np.isfinite(seed) | (seed != np.floor(seed)), "has a seed that is not a whole number", seed)
-        lr = numbers("lr")
-        _refuse((lr <= 0) | np.isinf(lr), "has an lr that is not a finite number above 0", lr)
-        budget, t_es = numbers("budget"), numbers("t_es")
-        for name, values in (("budget", budget), ("t_es", t_es)):
-            _refuse((values <= 0) | np.isinf(values), f"has a {name} that is not a finite number above 0", values)
-        step = numbers("step", 0.0) if curves else np.zeros(count)
-        _refuse(~(step >= 0) | np.isinf(step), "has no step, or one below 0", step)
-        val, train = ("val_loss", "train_loss") if curves else ("min_val_loss", "min_train_loss")
-        rows = cls(
-            names=tuple(names),
-            experiment=np.array([indices[text] for text in texts]),
-            split=_splits(columns.get("split"), count),
-            budget=budget,
-            t_es=t_es,
-            beta=beta,
-            beta2=beta2,
-            seed=seed,
-            lr=lr,
-            step=step,
-            val=numbers(val),
-            train=numbers(train),
-            status=_states(columns.get("status"), count),
-            curves=curves,
-        )
-        rows._refuse_duplicates()
-        return rows
-
-    def key(self, *more: np.ndarray) -> np.ndarray:
-        """One row of numbers per row, which identifies its run (and the columns in `more`)."""
-        lr = np.nan_to_num(self.lr, nan=-1.0)
-        return np.stack([self.experiment.astype(float), self.beta, self.beta2, lr, self.seed, *more], axis=1)
-
-    def _refuse_duplicates(self) -> None:
-        key = self.key(self.step)
-        _, first, index = np.unique(key, axis=0, return_index=True, return_inverse=True)
-        again = np.flatnonzero(first[index.reshape(-1)] != np.arange(len(key)))
-        if len(again):
-            row, before = int(again[0]), int(first[index.reshape(-1)[again[0]]])
-            what = f"{self.names[self.experiment[row]]}, beta {self.beta[row]:g}, seed {self.seed[row]:g}"
-            at = f", step {self.step[row]:g}" if self.curves else ""
-            raise ValueError(f"row {row + 1} repeats row {before + 1} ({what}{at}); keep one of them")
-
-    def run(self, rows: np.ndarray) -> RunRecord:
+    def _record(self, rows: np.ndarray) -> RunRecord:
         """One run from its rows, in the order of their steps.
 
         A row with a training loss and no validation loss is an evaluation of the training loss alone.
         """
-        first = rows[0]
-        if without := {*self.status[rows]} & {*WITHOUT}:
-            status: Status = "failed" if "failed" in without else "interrupted"
-            return RunRecord(key=self._run_key(first), status=status)
-        step, val, train = self.step[rows], self.val[rows], self.train[rows]
+        key, states = self._key(rows[0]), {*self.status[rows]}
+        if states & {"failed", "unfinished"}:
+            return RunRecord(key, "failed" if "failed" in states else "interrupted")
+        step, val, train = self.values["step"][rows], self.val[rows], self.train[rows]
         validated, trained = ~np.isnan(val) | np.isnan(train), ~np.isnan(train)
-        diverged = "diverged" in self.status[rows] or has_diverged(val[validated][-1:].tolist())
-        best_step = int(step[np.where(np.isfinite(val), val, np.inf).argmin()])
+        diverged = "diverged" in states or has_diverged(val[validated][-1:].tolist())
+        status: Status = "diverged" if diverged else "finished"
+        finite = np.where(np.isfinite(val), val, np.inf)
+        best = finite.argmin()
+        has_loss = bool(np.isfinite(finite[best]))
         return RunRecord(
-            key=self._run_key(first),
-            status="diverged" if diverged else "finished",
+            key=key,
+            status=status,
             steps=int(step[-1]),
-            best_loss=_smallest(val),
-            best_step=best_step if self.curves and np.isfinite(val).any() else None,
-            best_train_loss=_smallest(train),
+            best_loss=float(val[best]) if has_loss else None,
+            best_step=int(step[best]) if self.has_curves and has_loss else None,
+            best_train_loss=min(train[np.isfinite(train)].tolist(), default=None),
             val=self._curve(step[validated], val[validated]),
             train=self._curve(step[trained], train[trained]),
         )
 
-    def _run_key(self, row: int) -> RunKey:
-        beta, beta2, lr = float(self.beta[row]), float(self.beta2[row]), float(self.lr[row])
-        budget = float(self.budget[row])
+    def _key(self, row: int) -> RunKey:
+        beta, beta2, seed, lr, budget, _ = (float(self.values[name][row]) for name in _NUMBERS)
         return RunKey(
             experiment=self.names[self.experiment[row]],
             beta=beta if beta2 == beta else (beta, beta2),
-            seed=int(self.seed[row]),
+            seed=int(seed),
             budget=0 if math.isnan(budget) else math.ceil(budget),
             lr=None if math.isnan(lr) else lr,
             split=str(self.split[row]),
         )
 
     def _curve(self, step: np.ndarray, losses: np.ndarray) -> Curve | None:
-        """The curve, where there is one; runs that were evaluated at the same steps share them."""
-        if not self.curves or not np.isfinite(losses).any():
+        if not self.has_curves or not np.isfinite(losses).any():
             return None
-        key = step.tobytes()
-        if key not in self.known_steps:
-            self.known_steps[key] = tuple(map(_whole, step.tolist()))
-        return Curve(self.known_steps[key], losses.tolist())
+        return Curve(tuple(map(_whole, step.tolist())), losses.tolist())
 
-    def sweep(self, code: int, runs: list[RunRecord]) -> Sweep:
-        """One experiment from its runs. Columns that must have one value for the whole experiment are checked here."""
-        rows = np.flatnonzero(self.experiment == code)
-        name = self.names[code]
-        ended = [run for run in runs if run.status in ("finished", "diverged")]
-        without = [run for run in runs if run not in ended]
-        left_out = [f"{name}: beta {run.beta}, seed {run.seed} has no result; left out" for run in without]
-        return Sweep(
-            name=name,
-            split=str(self._one("split", self.split, rows)),
-            budget=_known(self._one("budget", self.budget, rows)),
-            t_es=_known(self._one("t_es", self.t_es, rows)),
-            tied=tuple(run for run in ended if run.key.is_tied),
-            untied=tuple(run for run in ended if not run.key.is_tied),
-            missing=(*missing_from(name, ended), *left_out),
-            without_result=tuple(without),
-        )
-
-    def _one(self, column: str, values: np.ndarray, rows: np.ndarray) -> Any:
-        first = values[rows[0]]
-        other = rows[(values[rows] != first) & ~((values[rows] != values[rows]) & (first != first))]
-        if len(other):
-            row = int(other.min())
-            raise ValueError(
-                f"row {row + 1} has {column} {values[row]} where row {rows[0] + 1} of the same experiment "
-                f"({self.names[self.experiment[row]]}) has {first}; an experiment has one"
-            )
-        return first
+    def _sweep(self, name: str, rows: np.ndarray, runs: Sequence[RunRecord]) -> Sweep:
+        """One experiment from its runs; columns that must have one value for all of them are checked here."""
+        split, budget, t_es = self.split, self.values["budget"], self.values["t_es"]
+        for column, values in (("split", split), ("budget", budget), ("t_es", t_es)):
+            first = values[rows[0]]
+            other = rows[(values[rows] != first) & ~((values[rows] != values[rows]) & (first != first))]
+            if other.size:
+                where = f"row {rows[0] + 1} of the same experiment ({name}) has {first}"
+                raise ValueError(
+                    f"row {other[0] + 1} has {column} {values[other[0]]} where {where}; an experiment has one"
+                )
+        left_out = [
+            f"{name}: beta {run.beta}, seed {run.seed} has no result; left out" for run in runs if not run.has_loss
+        ]
+        return sweep_of(runs, _known(budget[rows[0]]), _known(t_es[rows[0]]), left_out)
 
 
 def _has_curves(columns: Mapping[str, Sequence[Any]]) -> bool:
@@ -205,36 +176,18 @@ def _numbers(values: Sequence[Any], name: str) -> np.ndarray:
     return result
 
 
-def _splits(values: Sequence[Any] | None, count: int) -> np.ndarray:
+def _choices(
+    values: Sequence[Any] | None, name: str, allowed: Sequence[str], count: int, default: str | None = None
+) -> np.ndarray:
+    """A column with a few allowed words; without a `default`, cells may be empty."""
     if values is None:
-        return np.full(count, SPLITS[0])
-    for row, value in enumerate(values):
-        if _text(value).lower() not in _SPELLINGS:
-            raise ValueError(f"row {row + 1} has split {_short(value)}; it is 'development' or 'heldout'")
-    return np.array([_SPELLINGS[_text(value).lower()] for value in values])
-
-
-WITHOUT = ("failed", "unfinished")
-STATES = ("finished", "diverged", *WITHOUT)
-"""What a table may say of a run; those in `WITHOUT` have no result."""
-
-
-def _states(values: Sequence[Any] | None, count: int) -> np.ndarray:
-    """The state of each row's run, by the table's own status column; empty where it says nothing."""
-    if values is None:
-        return np.full(count, "")
-    for row, value in enumerate(values):
-        if _text(value) not in ("", *STATES):
-            raise ValueError(f"row {row + 1} has status {_short(value)}; it is {', '.join(map(repr, STATES))}")
-    return np.array([_text(value) for value in values])
-
-
-def _refuse(wrong: np.ndarray, problem: str, values: np.ndarray | None = None) -> None:
-    """Raise for the first wrong row."""
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        shown = "" if values is None else f" ({values[row]:g})"
-        raise ValueError(f"row {row + 1} {problem}{shown}")
+        return np.full(count, default or "")
+    texts = [_text(value) for value in values]
+    for row, text in enumerate(texts):
+        if text not in allowed and (text or default is not None):
+            words = f"{', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}"
+            raise ValueError(f"row {row + 1} has {name} {_short(values[row])}; it is {words}")
+    return np.array(texts)
 
 
 def _text(value: Any) -> str:
@@ -244,12 +197,7 @@ def _text(value: Any) -> str:
 def _short(value: Any) -> str:
     """A cell for a message of one line; a long one is cut."""
     shown = repr(value)
-    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}.."
-
-
-def _smallest(losses: np.ndarray) -> float | None:
-    finite = losses[np.isfinite(losses)]
-    return float(finite.min()) if len(finite) else None
+    return shown if len(shown) <= 60 else f"{shown[:60]}.."
 
 
 def _known(value: float) -> float | None:
@@ -258,49 +206,3 @@ def _known(value: float) -> float | None:
 
 def _whole(value: float) -> float:
     return int(value) if value.is_integer() else value
-
-
-LOSSES = "seed_best_val_losses"
-_PER_BETA = ("split", "budget", "t_es", "beta", "beta2", "lr")
-
-
-def one_row_per_seed(columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-    """The long table from one with the losses of all seeds in one cell, as the paper's authors publish theirs.
-
-        split  model  dataset  beta  seed_best_val_losses     one row per beta, `;` between the seeds, counted from 1
-
-    If there is no `experiment`, `model` and `dataset` make the name. Other columns (a mean, a spread) are not read.
-    Every ValueError names the file's row.
-
-    >>> long = one_row_per_seed({"model": ["ViT"], "dataset": ["digits"], "beta": [0.9], LOSSES: ["1.5;1.25"]})
-    >>> long["experiment"], long["seed"], long["min_val_loss"]
-    (['ViT, digits', 'ViT, digits'], [1, 2], [1.5, 1.25])
-    """
-    losses = [_losses_of_cell(cell, row) for row, cell in enumerate(columns[LOSSES], start=1)]
-    kept = {"experiment": _experiments(columns)} | {name: columns[name] for name in _PER_BETA if name in columns}
-    Rows.checked({**kept, "min_val_loss": [seeds[0] for seeds in losses]})
-    long = {
-        name: [value for value, seeds in zip(values, losses, strict=True) for _ in seeds]
-        for name, values in kept.items()
-    }
-    long["seed"] = [seed for seeds in losses for seed in range(1, len(seeds) + 1)]
-    return long | {"min_val_loss": [loss for seeds in losses for loss in seeds]}
-
-
-def _experiments(columns: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
-    if "experiment" in columns:
-        return columns["experiment"]
-    if absent := [name for name in ("model", "dataset") if name not in columns]:
-        raise ValueError(f"the table has {LOSSES} and no column {absent[0]!r}; name model and dataset, or experiment")
-    pairs = zip(columns["model"], columns["dataset"], strict=True)
-    return [f"{model}, {dataset}" if model and dataset else None for model, dataset in pairs]
-
-
-def _losses_of_cell(cell: Any, row: int) -> list[float]:
-    texts = [text for text in str("" if cell is None else cell).split(";") if text.strip()]
-    if not texts:
-        raise ValueError(f"row {row} has no loss in {LOSSES}")
-    try:
-        return [float(text) for text in texts]
-    except ValueError:
-        raise ValueError(f"row {row} has {LOSSES} {str(cell)[:60]!r}; give numbers with ; between them") from None

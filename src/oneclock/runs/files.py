@@ -1,16 +1,14 @@
 """JSON files with a checksum, their seal. They are written to a temporary file, then moved.
 
 A file ends with `seal`, the hash of all its text before that. So a cut, emptied or changed file is noticed. Files of
-schema 2 have the hash of all other fields, which is slower to check; files of schema 1 have no seal and are not
-checked.
+schema 2 have the hash of all other fields; files of schema 1 have no seal and are not checked.
 
 This module also finds the files of runs: in a folder per run, or in a line per run of one packed file.
 
     STUDY/runs/EXPERIMENT/RUN/     run.json, curve.jsonl, result.json; see `oneclock.runs.folder`
-    STUDY/runs.jsonl               the same files of runs that have ended; see `oneclock.runs.pack`
-
-Readers ask for a file by its name, and need not know where it is. A packed study is unpacked before a sweep writes to
-it.
+    STUDY/runs.jsonl               {"schema": 3, "runs": 23, "seal": ..}
+                                   {"schema": 3, "run": "EXPERIMENT/RUN", "files": {"run.json": "..", ..}, "seal": ..}
+                                   .. a line per run, sorted by name
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from oneclock.guards import LARGEST_CURVE, LARGEST_WHOLE, plain_file, small_bytes
 from oneclock.runs.key import hash_of
-from oneclock.runs.lock import check_held, holder
+from oneclock.runs.lock import aside_of, check_held
 
 SCHEMA = 3
 """The version of the layout that is written."""
@@ -63,7 +61,9 @@ def unsealed(data: bytes, source: object) -> dict[str, Any]:
     if schema > SCHEMA:
         raise ValueError(f"{source} has schema {schema}, newer than this oneclock knows ({SCHEMA}); upgrade oneclock")
     seal = value.pop("seal", None)
-    if schema > 1 and not (_ends_with(data, seal) if schema > 2 else seal == hash_of(value)):
+    before, mark, end = data.rpartition(f'"{seal}"'.encode())
+    whole = bool(mark) and _seal(before) == seal and end.split() == [b"}"] if schema > 2 else seal == hash_of(value)
+    if schema > 1 and not whole:
         raise Damaged(f"{source} is damaged: its content has changed since it was written (its seal does not match)")
     return value
 
@@ -73,12 +73,6 @@ def sealed(value: Mapping[str, Any], indent: int | None = None) -> str:
     text = json.dumps({"schema": SCHEMA, **value, "seal": ""}, indent=indent, allow_nan=False)
     before, _, end = text.rpartition('""')
     return f'{before}"{_seal(before.encode())}"{end}'
-
-
-def _ends_with(data: bytes, seal: object) -> bool:
-    """Whether this is the seal of all text before it, with only the object's end after it."""
-    before, mark, end = data.rpartition(f'"{seal}"'.encode())
-    return bool(mark) and _seal(before) == seal and end.split() == [b"}"]
 
 
 def _seal(before: bytes) -> str:
@@ -95,7 +89,7 @@ def write_aside(path: Path, text: str) -> None:
 
     `Held` if another process has taken the folder over meanwhile: the file is then the other's.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")  # pids repeat from host to host
+    aside = aside_of(path)
     try:
         with open(aside, "w", encoding="utf-8") as file:
             file.write(text)
@@ -114,60 +108,37 @@ def sweep_asides(folder: Path) -> None:
 
 
 PACKED = "runs.jsonl"
-_RECORD_FILE = re.compile(r"curve\.jsonl|result\.json|run\.json|output(-\d+)?\.log")
+RECORD_FILE = re.compile(r"curve\.jsonl|result\.json|run\.json|output(-\d+)?\.log")
+"""The names of the files that belong to the record of a run."""
 
 
-def is_record_file(name: str) -> bool:
-    """Whether a file of this name belongs to the record of a run that has ended.
+class Files:
+    """The files of one run by name: in its own folder, or as texts from its line of a packed study.
 
-    >>> [is_record_file(name) for name in ("curve.jsonl", "output-2.log", "weights.pt")]
-    [True, True, False]
-    """
-    return _RECORD_FILE.fullmatch(name) is not None
+    Bytes that are not text are packed as lone surrogates. A missing file is None.
 
-
-class Files(Protocol):
-    """The files of one run, by name: their bytes and their lengths; None if there is no such file."""
-
-    def read(self, name: str, most: int = LARGEST_WHOLE) -> bytes | None: ...
-
-    def length(self, name: str) -> int | None: ...
-
-
-class FolderFiles:
-    """The files of a run in a folder of its own."""
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = os.fspath(path)
-
-    def read(self, name: str, most: int = LARGEST_WHOLE) -> bytes | None:
-        try:
-            return small_bytes(f"{self._path}/{name}", most)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def length(self, name: str) -> int | None:
-        try:
-            return os.stat(f"{self._path}/{name}").st_size
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-
-class PackedFiles:
-    """The files of a run in its line of a packed study; bytes that are not text are stored as lone surrogates.
-
-    >>> PackedFiles({"run.json": "{}"}).read("run.json"), PackedFiles({}).length("curve.jsonl")
+    >>> Files("x/y", {"run.json": "{}"}).read("run.json"), Files("x/y", {}).length("curve.jsonl")
     (b'{}', None)
     """
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self.files = {name: text.encode("utf-8", "surrogateescape") for name, text in texts.items()}
+    def __init__(self, path: str | Path, packed: Mapping[str, str] | None = None) -> None:
+        self._path = os.fspath(path)
+        self.packed = packed
 
     def read(self, name: str, most: int = LARGEST_WHOLE) -> bytes | None:
-        return self.files.get(name)
+        if self.packed is not None:
+            return self.packed[name].encode("utf-8", "surrogateescape") if name in self.packed else None
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return small_bytes(f"{self._path}/{name}", most)
+        return None
 
     def length(self, name: str) -> int | None:
-        return len(self.files[name]) if name in self.files else None
+        if self.packed is not None:
+            data = self.read(name)
+            return None if data is None else len(data)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return os.stat(f"{self._path}/{name}").st_size
+        return None
 
 
 def files_of_runs(study: Path) -> Iterator[tuple[str, Files]]:
@@ -178,19 +149,23 @@ def files_of_runs(study: Path) -> Iterator[tuple[str, Files]]:
         except FileNotFoundError:
             raise ValueError(f"{study} was unpacked while it was read; run the command again") from None
     else:
-        yield from ((folder, FolderFiles(f"{study}/runs/{folder}")) for folder in folders(study))
+        yield from ((folder, Files(f"{study}/runs/{folder}")) for folder in folders(study))
         if os.path.exists(f"{study}/{PACKED}") and not os.path.exists(f"{study}/runs"):
             raise ValueError(f"{study} was packed while it was read; run the command again")
 
 
 def is_packed(study: Path) -> bool:
-    """Whether the runs are in one file; ValueError if they are in folders too, and nobody is moving them."""
+    """Whether the runs are in one file; ValueError if they are in folders too."""
     packed = os.path.exists(f"{study}/{PACKED}")
-    if packed and os.path.exists(f"{study}/runs") and holder(Path(study)) is None:
-        raise ValueError(
-            f"{study} has both runs/ and {PACKED}, an interrupted pack or unpack; `oneclock unpack` completes it"
-        )
+    if packed and os.path.exists(f"{study}/runs"):
+        raise ValueError(f"{study} has both runs/ and {PACKED}; `oneclock lab unpack` completes the folders")
     return packed
+
+
+def refuse_packed(study: Path) -> None:
+    """ValueError before a sweep writes to a packed study."""
+    if is_packed(study):
+        raise ValueError(f"the runs of {study} are packed in one file: `oneclock lab unpack {study}` first")
 
 
 def folders(study: Path) -> list[str]:
@@ -199,7 +174,7 @@ def folders(study: Path) -> list[str]:
     return [f"{experiment}/{run}" for experiment in _entries(runs) for run in _entries(f"{runs}/{experiment}")]
 
 
-def packed_runs(study: Path) -> Iterator[tuple[str, PackedFiles]]:
+def packed_runs(study: Path) -> Iterator[tuple[str, Files]]:
     """The runs of a packed study; `Damaged` if a line has changed, is missing or is too many."""
     path = Path(study) / PACKED
     with open(plain_file(path), "rb") as file:
@@ -208,15 +183,15 @@ def packed_runs(study: Path) -> Iterator[tuple[str, PackedFiles]]:
         while line := file.readline(2 * LARGEST_CURVE):
             number += 1
             value = unsealed(line, f"{path}, line {number + 1}")
-            run, files = value.get("run"), value.get("files")
-            if not isinstance(run, str) or not isinstance(files, dict) or not last < run:
+            run, texts = value.get("run"), value.get("files")
+            if not isinstance(run, str) or not isinstance(texts, dict) or not last < run:
                 raise Damaged(f"{path}, line {number + 1} is damaged: it is not a run, or has moved")
-            if not re.fullmatch(r"[^/\\.][^/\\]*/[^/\\.][^/\\]*", run) or not all(map(is_record_file, files)):
+            if not re.fullmatch(r"[^/\\.][^/\\]*/[^/\\.][^/\\]*", run) or not all(map(RECORD_FILE.fullmatch, texts)):
                 raise ValueError(
                     f"{path}, line {number + 1} holds files that do not belong to a run of oneclock; it is not read"
                 )
             last = run
-            yield run, PackedFiles(files)
+            yield run, Files(run, texts)
     if number != expected:
         raise Damaged(f"{path} is damaged: it has {number} runs, and was written with {expected}")
 

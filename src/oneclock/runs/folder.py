@@ -20,19 +20,16 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from operator import itemgetter, lt
+from dataclasses import replace
+from itertools import count, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from oneclock.guards import LARGEST_CURVE
 from oneclock.horizon import Curve
 from oneclock.runs.files import (
     Damaged,
     Files,
-    FolderFiles,
     files_of_runs,
     sweep_asides,
     unsealed,
@@ -41,11 +38,10 @@ from oneclock.runs.files import (
 )
 from oneclock.runs.key import RunKey, differences
 from oneclock.runs.lock import check_held
-from oneclock.runs.record import ENDS, End, RunRecord
+from oneclock.runs.record import ENDS, End, RunRecord, Status
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One evaluation; a loss is None if it was not measured and NaN if it was not finite."""
 
     step: int
@@ -53,42 +49,42 @@ class Point:
     train_loss: float | None = None
 
 
-@dataclass(frozen=True)
-class Evaluations:
-    """All evaluations of a run, by step: columns of one length, with losses as in `Point`.
+def points_of(data: bytes, path: str | Path) -> list[Point]:
+    """All evaluations in the bytes of a curve, by step; `Damaged`, with the `path` of the run, if a line is not one.
 
-    >>> both = Evaluations.read(b'{"step": 100, "val_loss": 2.5}\\n{"step": 200, "val_loss": null}\\n', Path("run"))
-    >>> both.steps, both.val_losses, both.best
-    ([100, 200], [2.5, nan], (2.5, 100))
+    >>> points_of(b'{"step": 100, "val_loss": 2.5}\\n{"step": 200, "val_loss": null}\\n', "run")
+    [Point(step=100, val_loss=2.5, train_loss=None), Point(step=200, val_loss=nan, train_loss=None)]
     """
+    lines = data.split(b"\n")[:-1]
+    by_step = {point.step: point for point in map(_point, lines, count(1), repeat(path))}
+    return [by_step[step] for step in sorted(by_step)]
 
-    steps: list[int]
-    val_losses: list[float | None]
-    train_losses: list[float | None]
 
-    @classmethod
-    def read(cls, data: bytes, path: str | Path) -> Evaluations:
-        """From the bytes of a curve; `Damaged`, with the `path` of the run, if a line is not an evaluation."""
-        lines = data.split(b"\n")[:-1]
-        return _at_once(lines) or _one_by_one(lines, path)
+def _point(line: bytes, number: int, path: str | Path) -> Point:
+    try:
+        row = json.loads(line.decode())
+        losses = [_loss(row[name]) if name in row else None for name in ("val_loss", "train_loss")]
+        return Point(whole_step(row["step"]), *losses)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise Damaged(f"{path}/curve.jsonl, line {number} is not an evaluation: {error!r}") from None
 
-    @property
-    def points(self) -> list[Point]:
-        """The same, one by one."""
-        return list(map(Point, self.steps, self.val_losses, self.train_losses))
 
-    def curve(self, losses: Sequence[float | None]) -> Curve | None:
-        """The curve of `val_losses` or `train_losses` where they were measured; None if none is finite."""
-        measured = [(step, loss) for step, loss in zip(self.steps, losses, strict=True) if loss is not None]
-        if not any(math.isfinite(loss) for _, loss in measured):
-            return None
-        return Curve([step for step, _ in measured], [loss for _, loss in measured])
+def _loss(value: Any) -> float:
+    return math.nan if value is None else float(value)
 
-    @property
-    def best(self) -> tuple[float | None, int | None]:
-        """The smallest finite validation loss and its first step; None if there is none."""
-        pairs = zip(self.val_losses, self.steps, strict=True)
-        return min((pair for pair in pairs if pair[0] is not None and math.isfinite(pair[0])), default=(None, None))
+
+def _curve(measured: Sequence[tuple[int, float | None]]) -> Curve | None:
+    """The curve of one loss where it was measured; None if no loss is finite."""
+    kept = [(step, loss) for step, loss in measured if loss is not None]
+    if not any(math.isfinite(loss) for _, loss in kept):
+        return None
+    return Curve([step for step, _ in kept], [loss for _, loss in kept])
+
+
+def _best(points: Sequence[Point]) -> tuple[float | None, int | None]:
+    """The smallest finite validation loss and its first step; None if there is none."""
+    finite = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
+    return min(finite, default=(None, None))
 
 
 def whole_step(step: Any) -> int:
@@ -100,47 +96,6 @@ def whole_step(step: Any) -> int:
     if not 0 <= step < 2**63 or step != int(step):
         raise ValueError(f"step {step} is not a step: steps are whole numbers from 0")
     return int(step)
-
-
-def _at_once(lines: list[bytes]) -> Evaluations | None:
-    """Decode all lines in one call; None if any line has another form."""
-    try:
-        rows = json.loads((b"[" + b",".join(lines) + b"]").decode())
-        steps = list(map(itemgetter("step"), rows))
-        usual = len(rows) == len(lines) and {*map(type, steps)} <= {int} and all(map(lt, steps, steps[1:]))
-        if not usual or (steps and not 0 <= steps[0] <= steps[-1] < 2**63):
-            return None
-        return Evaluations(steps, *(_column(rows, name) for name in ("val_loss", "train_loss")))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return None
-
-
-def _column(rows: list[Mapping[str, Any]], name: str) -> list[float | None]:
-    with suppress(KeyError):
-        values = list(map(itemgetter(name), rows))
-        if {*map(type, values)} <= {float}:
-            return values
-    return [_loss(row, name) for row in rows]
-
-
-def _one_by_one(lines: list[bytes], path: str | Path) -> Evaluations:
-    points = dict(_evaluation(line, number, path) for number, line in enumerate(lines, start=1))
-    steps = sorted(points)
-    return Evaluations(steps, [points[step][0] for step in steps], [points[step][1] for step in steps])
-
-
-def _evaluation(line: bytes, number: int, path: str | Path) -> tuple[int, tuple[float | None, float | None]]:
-    try:
-        row = json.loads(line.decode())
-        return whole_step(row["step"]), (_loss(row, "val_loss"), _loss(row, "train_loss"))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise Damaged(f"{path}/curve.jsonl, line {number} is not an evaluation: {error!r}") from None
-
-
-def _loss(row: Mapping[str, Any], name: str) -> float | None:
-    if name not in row:
-        return None
-    return math.nan if row[name] is None else float(row[name])
 
 
 _RESULT = ("status", "best_loss", "best_step", "steps", "seconds", "reason")
@@ -161,14 +116,9 @@ class RunFolder:
     def __init__(
         self, path: str | Path, key: RunKey, environment: Mapping[str, Any], files: Files | None = None
     ) -> None:
-        self._location, self.key, self.environment = path, key, environment
-        self._files = files or FolderFiles(path)
+        self.path, self.key, self.environment = Path(path), key, environment
+        self._files = files or Files(path)
         self._process = os.getpid()
-
-    @cached_property
-    def path(self) -> Path:
-        """Its folder, as a `Path` made on demand, since paths of ten thousand runs take time."""
-        return Path(self._location)
 
     @classmethod
     def start(cls, path: Path, key: RunKey, environment: Mapping[str, Any] | None = None) -> RunFolder:
@@ -178,23 +128,25 @@ class RunFolder:
             run = cls.read(path)
             if run.key.hash != key.hash:
                 changed = ", ".join(differences(run.key.content, key.content))
-                raise ValueError(
-                    f"{path} holds a different run ({changed}); choose another folder or the same settings"
-                )
+                way = "choose another folder or the same settings"
+                raise ValueError(f"{path} holds a different run ({changed}); {way}")
             check_held(path)
             sweep_asides(path)
-            _drop_torn_line(path / "curve.jsonl")
+            if not (data := run._bytes()).endswith(b"\n") and data:  # an incomplete line of a crash
+                os.truncate(path / "curve.jsonl", data.rfind(b"\n") + 1)
             return run
         path.mkdir(parents=True, exist_ok=True)
         sweep_asides(path)
         run = cls(path, key, dict(environment or {}))
-        write_json(path / "run.json", _header(key) | {"hash": key.hash, "environment": run.environment})
+        header = {name: getattr(key, name) for name in ("experiment", "beta", "seed", "budget", "split", "spec")}
+        header |= {"rate": key.lr, "hash": key.hash, "environment": run.environment}
+        write_json(path / "run.json", header)
         return run
 
     @classmethod
     def read(cls, path: str | Path, files: Files | None = None) -> RunFolder:
         """Open the folder (or `files` instead of it) to read. ValueError if it is damaged or not of oneclock."""
-        files = files or FolderFiles(path)
+        files = files or Files(path)
         data = files.read("run.json")
         if data is None:
             raise ValueError(f"{path}/run.json is missing: this is not a record of oneclock")
@@ -224,11 +176,9 @@ class RunFolder:
 
         `metrics` are kept in the same line and are not used to compare runs.
         """
-        losses = {"val_loss": val_loss, "train_loss": train_loss}
-        line: dict[str, Any] = {"step": whole_step(step)}
-        line |= {name: _json_loss(loss) for name, loss in losses.items() if loss is not None}
+        line = _line(whole_step(step), val_loss, train_loss)
         if metrics:
-            line["metrics"] = {name: _json_loss(value) for name, value in metrics.items()}
+            line["metrics"] = _json(metrics)
         with open(self.path / "curve.jsonl", "ab") as file:
             check_held(self.path)  # after opening it: a process that takes over starts a new curve file
             file.write((json.dumps(line) + "\n").encode())
@@ -242,7 +192,7 @@ class RunFolder:
 
     def replace(self, kept: Sequence[Point]) -> None:
         """Replace all evaluations by these, at once."""
-        lines = [json.dumps({"step": p.step} | _losses(p)) + "\n" for p in kept]
+        lines = [json.dumps(_line(*point)) + "\n" for point in kept]
         write_aside(self.path / "curve.jsonl", "".join(lines))
 
     def finish(self, status: End, seconds: float, steps: int | None = None, reason: str | None = None) -> RunRecord:
@@ -251,14 +201,13 @@ class RunFolder:
         if os.getpid() != self._process:
             raise RuntimeError(f"{self.path} was opened by another process: a forked child cannot end its parent's run")
         data = self._bytes()
-        evaluations = Evaluations.read(data, self.path)
-        last = evaluations.steps[-1] if evaluations.steps else 0
-        best_loss, best_step = evaluations.best
+        points = points_of(data, self.path)
+        best_loss, best_step = _best(points)
         result = {
             "status": status,
             "best_loss": best_loss,
             "best_step": best_step,
-            "steps": last if steps is None else steps,
+            "steps": (points[-1].step if points else 0) if steps is None else steps,
             "seconds": round(seconds, 3),
             "reason": reason,
         }
@@ -279,41 +228,47 @@ class RunFolder:
         data = self._files.read("result.json")
         if data is None:
             return None
-        values = unsealed(data, f"{self._location}/result.json")
+        values = unsealed(data, f"{self.path}/result.json")
         if absent := [name for name in _RESULT if name not in values]:
-            raise ValueError(f"{self._location}/result.json lacks {absent[0]!r}; it was not written by oneclock")
+            raise ValueError(f"{self.path}/result.json lacks {absent[0]!r}; it was not written by oneclock")
         if values["status"] not in ENDS:
-            raise Damaged(f"{self._location}/result.json is damaged: {values['status']!r} is not a final status")
+            raise Damaged(f"{self.path}/result.json is damaged: {values['status']!r} is not a final status")
         proof = values.get("curve")
         if proof is not None and proof["bytes"] != (self._files.length("curve.jsonl") or 0):
-            raise Damaged(f"{self._location}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
+            raise Damaged(f"{self.path}/curve.jsonl is damaged: it was {proof['bytes']} bytes long")
         return values
 
     def points(self) -> list[Point]:
         """All evaluations so far, by step; if a step was logged twice, the later line counts."""
-        return Evaluations.read(self._bytes(), self.path).points
+        return points_of(self._bytes(), self.path)
 
-    def whole(self) -> tuple[RunRecord | None, Evaluations]:
+    def whole(self) -> tuple[RunRecord | None, list[Point]]:
         """Its result and its evaluations, checked against each other: `Damaged` if they do not agree."""
         values = self._result()  # read before the curve: after a run has ended, its curve does not change
         data = self._bytes()
-        evaluations = Evaluations.read(data, self._location)
+        points = points_of(data, self.path)
         if values is None:
-            return None, evaluations
+            return None, points
         proof = values.get("curve")
         if proof is not None and proof != _proof(data):
             raise Damaged(f"{self.path}/curve.jsonl is damaged: it has changed since it was written")
-        if proof is None and not _agree(evaluations, values):
+        beyond = bool(points) and points[-1].step > values["steps"]
+        if proof is None and (beyond or _best(points) != (values["best_loss"], values["best_step"])):  # of schema 1
             raise Damaged(f"{self.path}/curve.jsonl is damaged: its best loss is not the one in result.json")
-        return self._ended(values), evaluations
+        return self._ended(values), points
 
     def record(self) -> RunRecord | None:
         """Its record with its curves; None while it has not ended. `Damaged` if its files do not agree."""
-        result, evaluations = self.whole()
+        result, points = self.whole()
         if result is None or result.status == "failed":
             return result
-        val, train = evaluations.curve(evaluations.val_losses), evaluations.curve(evaluations.train_losses)
+        val, train = _curve([(p.step, p.val_loss) for p in points]), _curve([(p.step, p.train_loss) for p in points])
         return replace(result, best_train_loss=None if train is None else train.best_loss, val=val, train=train)
+
+    def state(self, status: Status) -> RunRecord:
+        """Its record so far, while it has not ended."""
+        points = self.points()
+        return RunRecord(self.key, status, points[-1].step if points else 0, *_best(points))
 
     def _bytes(self) -> bytes:
         return self._files.read("curve.jsonl", LARGEST_CURVE) or b""
@@ -338,33 +293,14 @@ def damage(path: Path) -> str | None:
     return None
 
 
-def _agree(evaluations: Evaluations, result: Mapping[str, Any]) -> bool:
-    """Whether a result of schema 1 can be that of the evaluations."""
-    beyond = bool(evaluations.steps) and evaluations.steps[-1] > result["steps"]
-    return evaluations.best == (result["best_loss"], result["best_step"]) and not beyond
-
-
-def _header(key: RunKey) -> dict[str, Any]:
-    """The key as run.json stores it; there `lr` is called `rate`."""
-    names = ("experiment", "beta", "seed", "budget", "split", "spec")
-    return {name: getattr(key, name) for name in names} | {"rate": key.lr}
-
-
 def _proof(data: bytes) -> dict[str, Any]:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def _drop_torn_line(path: Path) -> None:
-    if path.exists():
-        data = path.read_bytes()
-        if not data.endswith(b"\n") and data:
-            os.truncate(path, data.rfind(b"\n") + 1)
+def _line(step: int, val_loss: float | None, train_loss: float | None) -> dict[str, Any]:
+    return {"step": step} | _json({"val_loss": val_loss, "train_loss": train_loss})
 
 
-def _json_loss(loss: float) -> float | None:
-    return float(loss) if math.isfinite(loss) else None
-
-
-def _losses(point: Point) -> dict[str, float | None]:
-    measured = {"val_loss": point.val_loss, "train_loss": point.train_loss}
-    return {name: _json_loss(loss) for name, loss in measured.items() if loss is not None}
+def _json(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Measured values for JSON, which has no NaN and no infinity."""
+    return {name: float(one) if math.isfinite(one) else None for name, one in values.items() if one is not None}

@@ -23,18 +23,10 @@ WORDS = frozenset({"name", "title", "split", "t_es", "seeds"})
 class RunKey:
     """One run of an experiment: its betas, seed, length, learning rate and every other setting (`spec`).
 
-    Two keys are equal when they name the same run of a plan. `hash` also covers the spec, and so tells whether two runs
-    had the same settings. Numbers of NumPy and torch become plain `float` and `int`.
-
-    Args:
-        experiment: The name of the experiment.
-        beta: The tied beta, or the pair (beta1, beta2) of a baseline.
-        seed: The seed.
-        budget: The planned number of optimizer steps.
-        lr: What a sweep over learning rates set; None if it set none. A function or a command gets the learning
-            rate itself. An experiment of the lab gets a factor on its own; `learning_rate` is then the product.
-        split: `development` or `heldout`. It is not part of the hash.
-        spec: All other settings, as plain data.
+    Two keys are equal when they name the same run of a plan. `hash` also covers `spec`, all other settings as plain
+    data, but not the `split`. `beta` is the tied beta or a baseline's pair, and `budget` the planned optimizer steps.
+    `lr` is what a sweep over learning rates set: a learning rate, or for an experiment of the lab a factor on its own.
+    Numbers of NumPy and torch become plain `float` and `int`.
 
     >>> import numpy as np
     >>> RunKey("digits", np.float64(0.9), np.int64(1), 200, lr=np.float32(0.5)).folder
@@ -53,11 +45,8 @@ class RunKey:
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        plain = type(self.beta) is float and type(self.seed) is int and type(self.budget) is int
-        if plain and (self.lr is None or type(self.lr) is float):
-            return
         numbers = {
-            "beta": plain_beta(self.beta),
+            "beta": _plain_beta(self.beta),
             "seed": plain_int(self.seed, "seed"),
             "budget": plain_int(self.budget, "budget"),
             "lr": None if self.lr is None else plain_float(self.lr, "lr"),
@@ -66,11 +55,7 @@ class RunKey:
             object.__setattr__(self, name, value)
 
     def at(self, beta: Beta, seed: int, lr: float | None = None) -> RunKey:
-        """The key of another run of the same experiment and budget.
-
-        >>> RunKey("digits", 0.9, 1, 200).at(0.99, 2).folder
-        'digits/beta-0.99-seed-2'
-        """
+        """The key of another run of the same experiment and budget."""
         return RunKey(self.experiment, beta, seed, self.budget, lr, self.split)
 
     @property
@@ -88,6 +73,11 @@ class RunKey:
     def betas(self) -> tuple[float, float]:
         """(beta1, beta2); the two are equal in a tied run."""
         return self.beta if isinstance(self.beta, tuple) else (self.beta, self.beta)
+
+    @property
+    def beta_in_words(self) -> str:
+        """`0.9`, or `0.9/0.999` for a pair."""
+        return "/".join(f"{beta:g}" for beta in dict.fromkeys(self.betas))
 
     @cached_property
     def folder(self) -> str:
@@ -128,6 +118,10 @@ class RunKey:
         return hash_of(self.content)
 
 
+_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
+_FOLDER = re.compile(rf"([^/]+)/(?:beta-({_NUMBER})|betas-({_NUMBER})-({_NUMBER}))(?:-rate-({_NUMBER}))?-seed-(\d+)")
+
+
 def key_from_folder(folder: str) -> RunKey | None:
     """The key from the name of a run's folder, with budget 0; None for other names.
 
@@ -142,12 +136,6 @@ def key_from_folder(folder: str) -> RunKey | None:
     return RunKey(unquote(experiment), betas, int(seed), 0, None if lr is None else float(lr))
 
 
-_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
-_FOLDER = re.compile(
-    rf"([^/]+)/(?:beta-({_NUMBER})|betas-({_NUMBER})-({_NUMBER}))(?:-rate-({_NUMBER}))?-seed-(\d+)",
-)
-
-
 def plain_float(value: Any, name: str) -> float:
     """The value as a Python float; ValueError if it is not one number. NumPy and torch scalars are numbers.
 
@@ -155,7 +143,8 @@ def plain_float(value: Any, name: str) -> float:
     >>> plain_float(np.float64(0.001), "lr")
     0.001
     """
-    if isinstance(value, bool) or not (isinstance(value, Real) or _is_scalar_array(value)):
+    is_scalar_array = getattr(value, "shape", None) == () and hasattr(value, "__float__")
+    if isinstance(value, bool) or not (isinstance(value, Real) or is_scalar_array):
         raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)
 
@@ -172,7 +161,7 @@ def plain_int(value: Any, name: str) -> int:
     return int(value)
 
 
-def plain_beta(beta: Any) -> Beta:
+def _plain_beta(beta: Any) -> Beta:
     """A beta as a Python float, or a pair of them as a tuple."""
     if (isinstance(beta, Sequence) and not isinstance(beta, str)) or getattr(beta, "shape", ()) == (2,):
         pair = tuple(plain_float(one, "beta") for one in cast("Sequence[Any]", beta))
@@ -180,11 +169,6 @@ def plain_beta(beta: Any) -> Beta:
             raise ValueError(f"an untied pair is (beta1, beta2), got {beta!r}")
         return pair
     return plain_float(beta, "beta")
-
-
-def _is_scalar_array(value: Any) -> bool:
-    """True for an array or tensor with one element and no axes."""
-    return getattr(value, "shape", None) == () and hasattr(value, "__float__")
 
 
 def hash_of(value: Any) -> str:

@@ -34,9 +34,6 @@ from oneclock.runs.key import hash_of
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 """Errors of disks without hard links, such as USB sticks and some network disks."""
 
-_UNREADABLE = (OSError, ValueError, TypeError, AttributeError)
-"""What reading a claim may raise if it is damaged or the disk does not answer."""
-
 STALE = float(os.environ.get("ONECLOCK_STALE", "120"))
 """Seconds without a touch after which another host's claim counts as dead; the same on all hosts of a study."""
 
@@ -88,18 +85,20 @@ class Claim:
         """Claim the folder, or raise `Held`. A dead process's claim is taken over."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        last = _last(folder)
-        if last is not None and (owner := _alive(last)):
+        claims = _claims(folder)
+        if claims and (owner := _alive(claims[-1])):
             raise Held(f"{folder} is being worked on by {owner}; wait for it or stop it")
-        claim = cls(folder / f"claim-{_number(last) + 1}.json", inherited=last is not None)
+        number = int(claims[-1].stem[6:]) + 1 if claims else 1
+        claim = cls(folder / f"claim-{number}.json", inherited=bool(claims))
+        beaten = Held(f"{folder} was claimed by another process just now; wait for it or stop it")
         try:
             _make(claim.path, claim.owner)
         except (FileExistsError, FileNotFoundError):  # the second case: a faster process has removed the dead claim
-            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it") from None
-        others = [path for path in _all(folder) if path != claim.path]
+            raise beaten from None
+        others = [path for path in _claims(folder) if path != claim.path]
         if any(_alive(path) for path in others):  # made since this process looked
             claim.release()
-            raise Held(f"{folder} was claimed by another process just now; wait for it or stop it")
+            raise beaten
         for path in (*others, *folder.glob(".claim-*")):
             path.unlink(missing_ok=True)
         cls.held[folder] = claim
@@ -111,12 +110,13 @@ class Claim:
 
         A damaged claim still counts as ours.
         """
+        if (owner := _owner(self.path)) is not None:
+            return owner != self.owner
         try:
-            return _owner(json.loads(self.path.read_text(encoding="utf-8"))) != self.owner
-        except FileNotFoundError:
-            return True
-        except _UNREADABLE:
-            return False
+            self.path.stat()
+        except OSError as error:  # a disk that does not answer takes nothing away
+            return isinstance(error, FileNotFoundError)
+        return False
 
     def touch(self) -> None:
         """Show other hosts that this process is alive."""
@@ -125,13 +125,16 @@ class Claim:
 
     def keep_alive(self) -> Claim:
         """Touch the claim from a thread until it is released, so that other hosts see it alive."""
-        threading.Thread(target=self._touch_often, name="claim", daemon=True).start()
+
+        def touch_often() -> None:
+            while not self._stop.wait(HEARTBEAT):
+                self.touch()
+
+        threading.Thread(target=touch_often, name="claim", daemon=True).start()
         return self
 
     def release(self) -> None:
-        """Release the folder, once: after that the name may belong to another claim. If the disk refuses, the claim
-        ends with this process.
-        """
+        """Release the folder, once: after that the name may belong to another claim."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -146,40 +149,25 @@ class Claim:
     def __exit__(self, *_: Any) -> None:
         self.release()
 
-    def _touch_often(self) -> None:
-        while not self._stop.wait(HEARTBEAT):
-            self.touch()
-
 
 def holder(folder: Path) -> Owner | None:
     """The live process that holds the folder, or None."""
-    last = _last(Path(folder))
-    return _alive(last) if last is not None else None
-
-
-def is_left(folder: Path) -> bool:
-    """Whether the process that claimed the folder is dead.
-
-    A folder without a claim counts as left when it is old: a new one may get its claim soon.
-    """
-    last = _last(folder)
-    return _age(folder) > STALE if last is None else _alive(last) is None
+    claims = _claims(Path(folder))
+    return _alive(claims[-1]) if claims else None
 
 
 def held_by(folder: Path, pid: int) -> Claim | None:
     """The claim of a process of this host on the folder, or None if it has none yet."""
-    last = _last(Path(folder))
-    owner = None if last is None else _alive(last)
-    if last is None or owner is None or (owner.host, owner.pid) != (_host(), pid):
+    claims = _claims(Path(folder))
+    owner = _alive(claims[-1]) if claims else None
+    if owner is None or (owner.host, owner.pid) != (_host(), pid):
         return None
-    return Claim(last, owner=owner)
+    return Claim(claims[-1], owner=owner)
 
 
 @contextmanager
 def under(claim: Claim) -> Iterator[None]:
-    """Processes started within this context write in the claim's folder only while the claim is held; see
-    `check_held`.
-    """
+    """Processes started within this context write in the claim's folder only while the claim is held."""
     os.environ[UNDER] = json.dumps([str(claim.path), asdict(claim.owner)])
     try:
         yield
@@ -196,17 +184,19 @@ def check_held(folder: Path) -> None:
 
 def held_here(folder: Path) -> Claim | None:
     """The claim of this process on the folder, or the claim under which it was started."""
-    return Claim.held.get(folder) or _claim_above(folder)
-
-
-def _claim_above(folder: Path) -> Claim | None:
     path, owner = json.loads(os.environ.get(UNDER, '["", {}]'))
-    return Claim(Path(path), owner=Owner(**owner)) if path and os.path.dirname(path) == str(folder) else None
+    above = path and os.path.dirname(path) == str(folder)
+    return Claim.held.get(folder) or (Claim(Path(path), owner=Owner(**owner)) if above else None)
+
+
+def aside_of(path: Path) -> Path:
+    """A new name beside `path` for what is written there first. Process ids repeat from host to host."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def _make(path: Path, owner: Owner) -> None:
     """Make a claim, complete or not at all; FileExistsError if another process was faster."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    aside = aside_of(path)
     text = json.dumps(asdict(owner) | {"seal": hash_of(asdict(owner))})
     try:
         aside.write_text(text, encoding="utf-8")
@@ -251,32 +241,28 @@ def _born(pid: int) -> str | None:
 
 
 def _alive(path: Path) -> Owner | None:
-    """The owner of the claim in `path` if it is alive; a claim without an owner is judged by its age alone."""
-    owner = None
-    with suppress(*_UNREADABLE):
-        owner = _owner(json.loads(path.read_text(encoding="utf-8")))
-        if owner.host == _host():
-            return owner if _born(owner.pid) == owner.born else None
+    """The owner of the claim in `path` if it is alive; a claim without a readable owner is judged by its age alone."""
+    owner = _owner(path)
+    if owner is not None and owner.host == _host():
+        return owner if _born(owner.pid) == owner.born else None
     if _age(path) > STALE:
         return None
     return owner or Owner("an unknown host", 0, "")
 
 
-def _owner(values: dict[str, Any]) -> Owner:
-    """Who made a claim; raises one of `_UNREADABLE` if the claim is damaged. Older claims have no seal."""
-    seal = values.pop("seal", None)
-    if seal is not None and seal != hash_of(values):
-        raise ValueError("damaged")
-    return Owner(**values)
+def _owner(path: Path) -> Owner | None:
+    """Who made a claim; None if it is damaged or the disk does not answer. Older claims have no seal."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        seal = values.pop("seal", None)
+        return Owner(**values) if seal in (None, hash_of(values)) else None
+    return None
 
 
 def _age(path: Path) -> float:
     """Seconds since the file was touched, by the clock of the disk it is on; inf if it is gone."""
-    now = time.time()
-    with (
-        suppress(OSError),
-        tempfile.TemporaryFile(dir=path.parent) as probe,
-    ):  # or by our clock, if the disk is read-only
+    now = time.time()  # by our clock, if the disk is read-only
+    with suppress(OSError), tempfile.TemporaryFile(dir=path.parent) as probe:
         now = os.fstat(probe.fileno()).st_mtime
     try:
         return now - path.stat().st_mtime
@@ -284,22 +270,13 @@ def _age(path: Path) -> float:
         return float("inf")
 
 
-def _all(folder: Path) -> list[Path]:
-    """The claims on a folder; none if the folder does not exist."""
+def _claims(folder: Path) -> list[Path]:
+    """The claims on a folder by their numbers, the one that counts last; none if the folder does not exist."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        return [folder / name for name in os.listdir(folder) if re.fullmatch(r"claim-\d+\.json", name)]
+        names = [name for name in os.listdir(folder) if re.fullmatch(r"claim-\d+\.json", name)]
+        return [folder / name for name in sorted(names, key=lambda name: int(name[6:-5]))]
     return []
 
-
-def _number(path: Path | None) -> int:
-    return 0 if path is None else int(path.stem[6:])
-
-
-def _last(folder: Path) -> Path | None:
-    return max(_all(folder), key=_number, default=None)
-
-
-WORKERS = "workers"
 
 _GLANCE = 2.0
 """Seconds within which a sweep releases a study on which workers are active."""
@@ -307,7 +284,7 @@ _GLANCE = 2.0
 
 def workers(study: Path) -> list[Owner]:
     """The live workers of a study."""
-    return [owner for folder in _worker_folders(study) if (owner := holder(folder)) is not None]
+    return [owner for folder in sorted((Path(study) / "workers").glob("*")) if (owner := holder(folder)) is not None]
 
 
 def take_alone(study: Path) -> Claim:
@@ -320,14 +297,20 @@ def take_alone(study: Path) -> Claim:
 
 
 def join(study: Path) -> Claim:
-    """A worker's claim, beside those of other workers, or `Held` if a sweep is active; claims of dead workers are
-    removed.
+    """A worker's claim, beside those of other workers, or `Held` if a sweep is active; it removes dead claims.
+
+    A sweep that finds workers releases the study at once. A young folder without a claim may get its claim soon.
     """
-    for folder in _worker_folders(study):
-        if is_left(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-    claim = Claim.take(Path(study) / WORKERS / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
-    if (owner := _sweep_at_work(study)) is not None:
+    folder = Path(study) / "workers"
+    for other in folder.glob("*"):
+        claims = _claims(other)
+        if _alive(claims[-1]) is None if claims else _age(other) > STALE:
+            shutil.rmtree(other, ignore_errors=True)
+    claim = Claim.take(folder / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}")
+    until = time.monotonic() + _GLANCE
+    while (owner := holder(study)) is not None and time.monotonic() < until:
+        time.sleep(0.05)
+    if owner is not None:
         leave(claim)
         raise Held(f"{study} is being worked on by {owner}, a sweep; wait for it or stop it, then start workers")
     return claim
@@ -338,15 +321,3 @@ def leave(claim: Claim) -> None:
     claim.release()
     with suppress(OSError):
         claim.path.parent.rmdir()
-
-
-def _sweep_at_work(study: Path) -> Owner | None:
-    """The sweep that holds the study, unless it releases it at once because it has found workers."""
-    until = time.monotonic() + _GLANCE
-    while (owner := holder(study)) is not None and time.monotonic() < until:
-        time.sleep(0.05)
-    return owner
-
-
-def _worker_folders(study: Path) -> list[Path]:
-    return sorted((Path(study) / WORKERS).glob("*"))

@@ -7,7 +7,7 @@ The F and t distributions are here in plain Python, because SciPy is large for t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -60,28 +60,12 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):
         return 1 - _incomplete_beta(b, a, 1 - x)
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x) - math.log(a)
-    )
-    return front / _fraction(a, b, x)
-
-
-def _fraction(a: float, b: float, x: float) -> float:
-    """1 + d1 / (1 + d2 / (1 + ..)), evaluated by Lentz's method."""
-    tiny = 1e-300
-    value, upper, lower = 1.0, 1.0, 0.0
-    for step in range(1, 2000):
-        half, odd = divmod(step, 2)
-        if odd:
-            term = -(a + half) * (a + b + half) * x / ((a + 2 * half) * (a + 2 * half + 1))
-        else:
-            term = half * (b - half) * x / ((a + 2 * half - 1) * (a + 2 * half))
-        lower = 1 / ((1 + term * lower) or tiny)
-        upper = (1 + term / upper) or tiny
-        value *= upper * lower
-        if abs(upper * lower - 1) < 1e-14:
-            break
-    return value
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    fraction = 1.0
+    for n in range(int(50 + 5 * math.sqrt(a + b)), 0, -1):  # from the innermost terms outwards
+        fraction = 1 + n * (b - n) * x / ((a + 2 * n - 1) * (a + 2 * n)) / fraction
+        fraction = 1 - (a + n - 1) * (a + b + n - 1) * x / ((a + 2 * n - 2) * (a + 2 * n - 1)) / fraction
+    return math.exp(log_front) / a / fraction
 
 
 Cell = tuple[Beta, float | None]
@@ -97,12 +81,15 @@ class Noise:
 
 
 class CellSums:
-    """Sums per cell from which any pool of cells is fitted quickly: seeds x seeds products of centred runs."""
+    """Sums per cell from which any pool of cells is fitted: seeds x seeds products of centred runs.
+
+    A spread below `resolution` is rounding.
+    """
 
     def __init__(
         self, y: np.ndarray, cell: np.ndarray, seed: np.ndarray, cells: int, seeds: int, resolution: float
     ) -> None:
-        self.resolution = resolution  # a spread below it is rounding
+        self.resolution = resolution
         self.present = np.zeros((cells, seeds))
         np.add.at(self.present, (cell, seed), 1.0)
         self.count = self.present.sum(axis=1)
@@ -136,12 +123,16 @@ class CellSums:
         spread = math.sqrt(square / freedom) if freedom > 0 else 0.0
         return Noise(spread if spread > self.resolution else 0.0, max(freedom, 0))
 
-    def extra_noise(self, pool: np.ndarray, own: np.ndarray) -> Noise:
-        """The noise of cells outside the pool, with the seeds' effects as the pool has them."""
+    def extra(self, pool: np.ndarray, own: np.ndarray) -> tuple[float, int, float, int]:
+        """The fit of a pool, and what cells outside it add to it, with the seeds' effects as the pool has them."""
         paired = self.linked(pool)
         (less, few), (more, many) = self.fit(pool, paired), self.fit(pool | own, paired)
-        freedom = many - few
-        return Noise(math.sqrt(max(more - less, 0.0) / freedom), freedom) if freedom else self.noise(pool)
+        return less, few, max(more - less, 0.0), many - few
+
+    def extra_noise(self, pool: np.ndarray, own: np.ndarray) -> Noise:
+        """The noise of cells outside the pool."""
+        _, _, square, freedom = self.extra(pool, own)
+        return Noise(math.sqrt(square / freedom), freedom) if freedom else self.noise(pool)
 
 
 TIED_TEST, PAIR_TEST, PAIR_DOUBT = 0.01, 0.05, 0.25
@@ -157,19 +148,26 @@ def noise_groups(sums: CellSums, cells: Sequence[Cell]) -> tuple[np.ndarray, lis
     (0.9, 0.999) spread 3 to 6 times as much as those of the tied betas. Three seeds show that only sometimes. So a
     pair of doubtful spread stays in the pool but has its own noise, and any pair has at least the spread of its seeds.
     """
-    units: dict[object, np.ndarray] = {}
+    units: dict[tuple[bool, Beta, float | None], np.ndarray] = {}
     for index, (beta, lr) in enumerate(cells):
-        unit: object = beta if isinstance(beta, tuple) else (beta, lr, "tied")
-        units.setdefault(unit, np.zeros(len(cells), bool))[index] = True
+        is_pair = isinstance(beta, tuple)
+        units.setdefault((is_pair, beta, None if is_pair else lr), np.zeros(len(cells), bool))[index] = True
     units = {unit: own for unit, own in units.items() if (sums.count[own] > 1).any()}
-    outside = _different(sums, units, np.ones(len(cells), bool))
-    pool = ~np.logical_or.reduce([np.zeros(len(cells), bool), *(units[unit] for unit in outside)])
+    tied, pool = sum(not is_pair for is_pair, *_ in units), np.ones(len(cells), bool)
+    outside: list[tuple[bool, Beta, float | None]] = []
+    while len(outside) < len(units) - 1:  # the most different unit leaves the pool, one after the other
+        scores = {unit: _score(sums, pool, own, unit[0], tied) for unit, own in units.items() if unit not in outside}
+        worst = min(scores, key=scores.__getitem__)
+        if scores[worst] >= 1:
+            break
+        outside.append(worst)
+        pool &= ~units[worst]
     groups, noise = np.zeros(len(cells), int), [sums.noise(pool)]
     for unit in outside:
         groups[units[unit]] = len(noise)
         noise.append(sums.extra_noise(pool, units[unit]))
     for unit, own in units.items():
-        if _is_pair(unit) and unit not in outside:
+        if unit[0] and unit not in outside:
             alone = sums.extra_noise(pool & ~own, own)
             if alone.spread > noise[0].spread:
                 doubtful = _score(sums, pool, own, True, 0) * PAIR_TEST < PAIR_DOUBT
@@ -178,33 +176,10 @@ def noise_groups(sums: CellSums, cells: Sequence[Cell]) -> tuple[np.ndarray, lis
     return pool, groups.tolist(), noise
 
 
-def _different(sums: CellSums, units: Mapping[object, np.ndarray], pool: np.ndarray) -> list[object]:
-    """The units that spread significantly differently from the rest of the pool, found one after the other."""
-    tied = sum(not _is_pair(unit) for unit in units)
-    outside: list[object] = []
-    while len(outside) < len(units) - 1:
-        left = {unit: own for unit, own in units.items() if unit not in outside}
-        score, _, worst = min(
-            (_score(sums, pool, own, _is_pair(unit), tied), str(unit), unit) for unit, own in left.items()
-        )
-        if score >= 1:
-            break
-        outside.append(worst)
-        pool = pool & ~units[worst]
-    return outside
-
-
-def _is_pair(unit: object) -> bool:
-    return isinstance(unit, tuple) and len(unit) == 2
-
-
 def _score(sums: CellSums, pool: np.ndarray, own: np.ndarray, is_pair: bool, tied: int) -> float:
     """The p-value of the F test in units of its level: below 1 the spreads differ."""
-    rest = pool & ~own
-    paired = sums.linked(rest)
-    (less, few), (more, many) = sums.fit(rest, paired), sums.fit(pool, paired)
-    if few < 2 or many <= few or less <= few * sums.resolution**2:  # rounding says nothing about a spread
+    less, few, more, many = sums.extra(pool & ~own, own)
+    if few < 2 or many <= 0 or less <= few * sums.resolution**2:  # rounding says nothing about a spread
         return math.inf
-    ratio = max(more - less, 0.0) / (many - few) / (less / few)
-    above = f_above(ratio, many - few, few)
+    above = f_above(more / many / (less / few), many, few)
     return above / PAIR_TEST if is_pair else 2 * min(above, 1 - above) * tied / TIED_TEST

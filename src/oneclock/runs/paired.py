@@ -8,9 +8,8 @@ together, and a cell with one seed can then be compared with a cell that has thr
 with two seeds or more. A cell that spreads differently from the others keeps a noise of its own, and so does an untied
 pair (see `noise`).
 
-Every level is a weighted sum of the measured losses. So is a level between two betas (interpolated in log(1 - beta)),
-and so is every difference. `compare` gives such differences with 95 % CIs. The CIs of one call hold simultaneously.
-Losses of 0 or below have no logarithm; a sweep that has any is fitted without it, and has no differences in percent.
+Every level is a weighted sum of the measured losses, and so are levels between two betas and differences, which
+`compare` gives with 95 % CIs. Losses of 0 or below have no logarithm; a sweep that has any is fitted without it.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far one loss lies above another, as a share of the other (0.01: 1 % above), with its 95 % CI.
-
-    `interval` is None if the noise is not known.
-    """
+    """How far one loss lies above another, as a share of it (0.01: 1 % above), with a 95 % CI if the noise is known."""
 
     value: float
     interval: Interval | None
@@ -78,10 +74,11 @@ class PairedSweep:
 
     def __init__(self, runs: Iterable[CellRun]) -> None:
         distinct, self.repeated = _without_repeats(list(runs))
-        measured = sorted((_order(b, lr), (b, lr), seed, loss) for b, lr, seed, loss in distinct if loss == loss)
-        diverged = {cell for _, cell, _, loss in measured if math.isinf(loss)}
-        kept = [(cell, seed, loss) for _, cell, seed, loss in measured if cell not in diverged]
-        self.unknown = sorted({(b, lr) for b, lr, _, _ in distinct} - {cell for _, cell, _, _ in measured}, key=_key)
+        known = [((b, lr), seed, loss) for b, lr, seed, loss in distinct if loss == loss]
+        measured = sorted(known, key=lambda run: (_key(run[0]), *run[1:]))
+        diverged = {cell for cell, _, loss in measured if math.isinf(loss)}
+        kept = [(cell, seed, loss) for cell, seed, loss in measured if cell not in diverged]
+        self.unknown = sorted({(b, lr) for b, lr, _, _ in distinct} - {cell for cell, _, _ in measured}, key=_key)
         self.diverged = sorted(diverged, key=_key)
         self.cells: list[Cell] = list(dict.fromkeys(cell for cell, _, _ in kept))
         self.seeds = sorted({seed for _, seed, _ in kept})
@@ -92,19 +89,14 @@ class PairedSweep:
         self._cell = np.array([self._index[cell] for cell, _, _ in kept], dtype=int)
         self._seed = np.searchsorted(self.seeds, [seed for _, seed, _ in kept])
         self.seed_count = np.bincount(self._cell, minlength=len(self.cells))
-        self._fit()
-
-    def _fit(self) -> None:
         resolution = ROUNDING * (1.0 if self.is_log else float(np.abs(self._y).max(initial=0.0)))
         sums = CellSums(self._y, self._cell, self._seed, len(self.cells), len(self.seeds), resolution)
         pool, self._groups, self.noise = noise_groups(sums, self.cells)
         self.paired = sums.linked(pool)
         self.weights = self._weights(pool, sums)
         self._levels = self.weights @ self._y
-        self.losses: dict[Cell, float] = {
-            cell: self._loss(float(self._levels[index])) for cell, index in self._index.items()
-        }
-        self.losses |= {cell: math.inf for cell in self.diverged}
+        levels = np.exp(self._levels) if self.is_log else self._levels
+        self.losses = dict(zip(self.cells, levels.tolist(), strict=True)) | dict.fromkeys(self.diverged, math.inf)
 
     def _weights(self, pool: np.ndarray, sums: CellSums) -> np.ndarray:
         """cells x runs: the weight of every run in the level of every cell."""
@@ -116,9 +108,6 @@ class PairedSweep:
         centred = np.equal.outer(np.arange(len(self.seeds)), self._seed) - share[self._cell].T
         effects = np.linalg.pinv(sums.cross(pool)) @ (centred * pool[self._cell])
         return mean - share @ effects
-
-    def _loss(self, level: float) -> float:
-        return math.exp(level) if self.is_log else level
 
     @property
     def has_noise(self) -> bool:
@@ -132,11 +121,11 @@ class PairedSweep:
 
     def best_lrs(self) -> dict[Beta, float | None]:
         """The learning rate at which each beta (and each untied pair) has its lowest loss; a tie goes to the first."""
-        best: dict[Beta, Cell] = {}
+        best: dict[Beta, float | None] = {}
         for beta, lr in sorted(self.losses, key=_key):
-            if beta not in best or self.losses[beta, lr] < self.losses[best[beta]]:
-                best[beta] = beta, lr
-        return {beta: lr for beta, (_, lr) in best.items()}
+            if beta not in best or self.losses[beta, lr] < self.losses[beta, best[beta]]:
+                best[beta] = lr
+        return best
 
     def row(self, mixture: Mapping[Cell, float]) -> np.ndarray:
         """The weight of every run in a mixture of levels: `{cell: 1.0}` is a cell's own level."""
@@ -153,10 +142,9 @@ class PairedSweep:
     def estimate(self, one: Mapping[Cell, float], two: Mapping[Cell, float]) -> tuple[float, float, float]:
         """The difference of two levels, its standard error and its degrees of freedom (0: the noise is not known)."""
         row = self.row(one) - self.row(two)
-        if not self.has_noise:
-            return float(row @ self._y), math.nan, 0.0
         parts = self._variances(row)
-        return float(row @ self._y), float(np.sqrt(parts.sum())), self._freedom(parts)
+        error, freedom = (float(np.sqrt(parts.sum())), self._freedom(parts)) if self.has_noise else (math.nan, 0.0)
+        return float(row @ self._y), error, freedom
 
     def _freedom(self, parts: np.ndarray) -> float:
         """Degrees of freedom of a sum of estimated variances, after Welch and Satterthwaite."""
@@ -169,13 +157,9 @@ class PairedSweep:
         chosen_from: Sequence[Cell] = (),
         level: float = LEVEL,
     ) -> list[Difference]:
-        """Each first level against its second, with CIs that hold simultaneously for all of them.
+        """Each first level (a mixture of cells) against its second, with CIs that hold simultaneously for all of them.
 
-        Args:
-            differences: Pairs of mixtures of cells.
-            chosen_from: The cells of which the second one was picked as the lowest, where it was. The CIs are then
-                widened for that choice.
-            level: Of the CIs.
+        If the second one was picked as the lowest of the cells in `chosen_from`, the CIs are widened for that choice.
         """
         if not differences:
             return []
@@ -286,14 +270,15 @@ def between(beta: float, swept: Sequence[float]) -> dict[float, float] | None:
     near = min(swept, key=lambda one: abs(math.log10(1 - one) - u), default=None)
     if near is None:
         return None
-    below, above = [b for b in swept if b < beta], [b for b in swept if b > beta]
-    if beta in swept or not below or not above:
-        return {near: 1.0} if abs(math.log10(1 - near) - u) <= CLOSE else None
-    low, high = math.log10(1 - max(below)), math.log10(1 - min(above))
+    alone = {near: 1.0} if abs(math.log10(1 - near) - u) <= CLOSE else None
+    below, above = max((b for b in swept if b < beta), default=None), min((b for b in swept if b > beta), default=None)
+    if beta in swept or below is None or above is None:
+        return alone
+    low, high = math.log10(1 - below), math.log10(1 - above)
     if low - high > WIDEST:
-        return {near: 1.0} if abs(math.log10(1 - near) - u) <= CLOSE else None
+        return alone
     share = (low - u) / (low - high)
-    return {max(below): 1 - share, min(above): share}
+    return {below: 1 - share, above: share}
 
 
 CLOSE = 0.05
@@ -303,9 +288,7 @@ WIDEST = 0.55
 """Two swept betas farther apart than this in log10(1 - beta) say nothing about a beta between them."""
 
 
-def _order(beta: Beta, lr: float | None) -> tuple[bool, tuple[float, ...], float]:
-    return isinstance(beta, tuple), beta if isinstance(beta, tuple) else (beta,), -1.0 if lr is None else lr
-
-
 def _key(cell: Cell) -> tuple[bool, tuple[float, ...], float]:
-    return _order(*cell)
+    """For sorting: tied betas first, then by beta and learning rate."""
+    beta, lr = cell
+    return isinstance(beta, tuple), beta if isinstance(beta, tuple) else (beta,), -1.0 if lr is None else lr

@@ -1,8 +1,4 @@
-"""Planned runs that have not ended: not run yet, or lost, for example by an interrupted copy.
-
-The plan is in `study.json`. Every comparison of betas must mention missing runs: with them another beta might be the
-best.
-"""
+"""Planned runs that have not ended: not run yet, or lost. With them another beta might be the best."""
 
 from __future__ import annotations
 
@@ -14,9 +10,6 @@ from oneclock.runs.adaptive import recorded_protocol
 from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import Protocol, all_keys, next_step
 from oneclock.runs.record import RunRecord
-
-_LISTED = 5
-"""How many missing runs a sentence names."""
 
 
 def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[str, list[RunKey]]:
@@ -44,14 +37,12 @@ def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[
 
 
 def _asked_for(protocol: Protocol, base: RunKey, runs: Sequence[RunRecord]) -> list[RunKey]:
+    """study.json does not hold an experiment's own seeds; then only the seeds that ran are known."""
     losses = {base.at(run.beta, run.seed, run.lr): run.loss for run in runs}
-    # study.json does not hold an experiment's own seeds; only the seeds that ran are known.
     seeds = protocol.seeds or tuple(sorted({run.seed for run in runs}))
-    if not seeds:
-        return []
     asked = replace(protocol, seeds=seeds)
     ended = {key: losses[key] for key in all_keys(asked, base) if key in losses}
-    return list(next_step(asked, ended, base).runs)
+    return list(next_step(asked, ended, base).runs) if seeds else []
 
 
 def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[RunRecord]:
@@ -77,20 +68,12 @@ def missing_in_words(keys: Iterable[RunKey], under_way: bool = False) -> str:
     '2 planned runs are missing (not run yet, or lost): beta 0.9 seed 1, beta 0.99 seed 1'
     """
     keys = sorted(keys, key=lambda key: key.order)
-    runs = "planned run is" if len(keys) == 1 else "planned runs are"
+    runs = f"{len(keys)} planned run{' is' if len(keys) == 1 else 's are'}"
     if under_way:
-        return f"{len(keys)} {runs} still to come"
-    named = ", ".join(_named(key) for key in keys)
-    if len(keys) > _LISTED:  # then only the betas
-        betas = list(dict.fromkeys(map(_betas, keys)))
-        named = f"at beta {', '.join(betas[:_LISTED])}{' and others' if len(betas) > _LISTED else ''}"
-    return f"{len(keys)} {runs} missing (not run yet, or lost): {named}"
-
-
-def _named(key: RunKey) -> str:
-    lr = "" if key.lr is None else f" lr {key.lr:g}"
-    return f"beta {_betas(key)}{lr} seed {key.seed}"
-
-
-def _betas(key: RunKey) -> str:
-    return "/".join(f"{beta:g}" for beta in dict.fromkeys(key.betas))
+        return f"{runs} still to come"
+    lrs = ["" if key.lr is None else f" lr {key.lr:g}" for key in keys]
+    named = ", ".join(f"beta {key.beta_in_words}{lr} seed {key.seed}" for key, lr in zip(keys, lrs, strict=True))
+    if len(keys) > 5:  # then only the betas
+        betas = list(dict.fromkeys(key.beta_in_words for key in keys))
+        named = f"at beta {', '.join(betas[:5])}{' and others' if len(betas) > 5 else ''}"
+    return f"{runs} missing (not run yet, or lost): {named}"

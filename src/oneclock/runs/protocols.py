@@ -1,8 +1,7 @@
 """Which runs are next, given the ended ones: pure functions, without files or training.
 
 A protocol is plain data. `next_step` looks at the losses so far and returns the runs to do now, or the reason why there
-are none left. Nothing is remembered between calls: after a crash the same losses give the same answer. This module has
-the protocols without a search; `oneclock.runs.adaptive` has the one with a search.
+are none left. Nothing is remembered between calls: after a crash the same losses give the same answer.
 """
 
 from __future__ import annotations
@@ -66,10 +65,14 @@ class Protocol:
         """The tied runs to do now; `base` gives the experiment and the budget of the runs."""
         raise NotImplementedError
 
+    @property
+    def lrs(self) -> Sequence[float | None]:
+        """The learning rates; a None stands for the experiment's own."""
+        return getattr(self, "learning_rates", ()) or (None,)
+
     def baselines_step(self, losses: Losses, base: RunKey) -> tuple[list[RunKey], int]:
         """The runs of baselines to do now, and at most how many are left of them."""
-        lrs: Sequence[float | None] = getattr(self, "learning_rates", ()) or (None,)
-        every = [base.at(pair, seed, lr) for pair in self.baselines for lr in lrs for seed in self.seeds]
+        every = [base.at(pair, seed, lr) for pair in self.baselines for lr in self.lrs for seed in self.seeds]
         waiting = [key for key in every if key not in losses]
         return waiting, len(waiting)
 
@@ -79,13 +82,7 @@ class Protocol:
         >>> protocol_from(**Paper().as_data()) == Paper()
         True
         """
-        unset = (
-            "seeds",
-            "learning_rates",
-            "held_out_seeds",
-            "max_runs",
-            "extra_betas",
-        )  # left out unless they were chosen
+        unset = ("seeds", "learning_rates", "held_out_seeds", "max_runs", "extra_betas")  # left out unless chosen
         return {"kind": self.kind} | {name: one for name, one in asdict(self).items() if one or name not in unset}
 
 
@@ -105,8 +102,7 @@ class Grid(Protocol):
     kind: ClassVar[str] = "grid"
 
     def step(self, losses: Losses, base: RunKey) -> Step:
-        lrs = self.learning_rates or (None,)
-        keys = [base.at(beta, seed, lr) for seed in self.seeds for lr in lrs for beta in self.betas]
+        keys = [base.at(beta, seed, lr) for seed in self.seeds for lr in self.lrs for beta in self.betas]
         betas: list[Beta] = [*self.betas, *self.baselines]
         last = [key for beta in betas for key in self._held_out(beta, losses, base)]
         later = len(self.held_out_seeds) * len(betas) - len(last)
@@ -114,10 +110,9 @@ class Grid(Protocol):
 
     def _held_out(self, beta: Beta, losses: Losses, base: RunKey) -> list[RunKey]:
         """A beta's runs with the held-out seeds, at its best learning rate; none until that is known."""
-        lrs = self.learning_rates or (None,)
-        if any(base.at(beta, seed, lr) not in losses for lr in lrs for seed in self.seeds):
+        if any(base.at(beta, seed, lr) not in losses for lr in self.lrs for seed in self.seeds):
             return []
-        best, *_ = ranked({lr: mean([losses[base.at(beta, seed, lr)] for seed in self.seeds]) for lr in lrs})
+        best, *_ = ranked({lr: mean([losses[base.at(beta, seed, lr)] for seed in self.seeds]) for lr in self.lrs})
         return [base.at(beta, seed, best) for seed in self.held_out_seeds]
 
 
@@ -127,12 +122,11 @@ class Paper(Protocol):
 
     Args:
         second_stage: Which betas get the other seeds. `top_k`: those with the best losses of the first seed. `window`:
-            neighbours around the best. `neighbours`: the neighbours whose losses have the smallest sum, which are those
-            in the paper's published losses.
+            neighbours around the best.
         top_k: How many betas get the other seeds.
     """
 
-    second_stage: Literal["top_k", "window", "neighbours"] = "top_k"
+    second_stage: Literal["top_k", "window"] = "top_k"
     top_k: int = 5
 
     kind: ClassVar[str] = "paper"
@@ -140,19 +134,13 @@ class Paper(Protocol):
     def step(self, losses: Losses, base: RunKey) -> Step:
         first = [base.at(beta, self.seeds[0]) for beta in self.betas]
         by_beta = {key.tied_beta: losses[key] for key in first if key in losses}
-        missing = len(first) - len(by_beta)
-        kept = self.kept(by_beta) if not missing else self._certain(by_beta, missing)
+        missing, kept = len(first) - len(by_beta), self.kept(by_beta)
+        if missing:  # workers need not wait for betas that get the other seeds whatever the missing losses are
+            kept = kept[: max(self.top_k - missing, 0)] if self.second_stage == "top_k" else []
         second = [base.at(beta, seed) for seed in self.seeds[1:] for beta in kept]
-        if missing:
-            repeats = min(self.top_k, len(self.betas)) * (len(self.seeds) - 1)
-            done = sum(key in losses for key in second)
-            runs = tuple(key for key in [*first, *second] if key not in losses)
-            return Step(runs, missing + repeats - done)
-        return _remaining(second, losses, 0, f"{len(first)} betas have run, the best {len(kept)} with every seed")
-
-    def _certain(self, by_beta: Mapping[float, float], missing: int) -> list[float]:
-        """The betas that get the other seeds whatever the missing losses are: workers need not wait for these."""
-        return self.kept(by_beta)[: max(self.top_k - missing, 0)] if self.second_stage == "top_k" else []
+        repeats = min(self.top_k, len(self.betas)) * (len(self.seeds) - 1) - len(second) if missing else 0
+        why = f"{len(first)} betas have run, the best {len(kept)} with every seed"
+        return _remaining([*first, *second], losses, repeats, why)
 
     def kept(self, first: Mapping[float, float]) -> list[float]:
         """The betas that get the other seeds, from the first seed's losses."""
@@ -161,15 +149,7 @@ class Paper(Protocol):
             return best[: self.top_k]
         betas = sorted(self.betas)
         lowest = max(min(betas.index(best[0]) - self.top_k // 2, len(betas) - self.top_k), 0)
-        if self.second_stage == "neighbours":
-            sums = {at: math.fsum(first[beta] for beta in betas[at : at + self.top_k]) for at in self._starts(first)}
-            lowest = min(sums, key=sums.__getitem__, default=lowest)
         return betas[lowest:][: self.top_k]
-
-    def _starts(self, first: Mapping[float, float]) -> list[int]:
-        """The first indices of `top_k` neighbours that all have a finite loss."""
-        finite = [math.isfinite(first[beta]) for beta in sorted(self.betas)]
-        return [at for at in range(len(finite) - self.top_k + 1) if all(finite[at : at + self.top_k])]
 
 
 AnyProtocol = TypeVar("AnyProtocol", bound=Protocol)
@@ -205,11 +185,10 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
         able = [name for name, accepted in names.items() if {*foreign} <= {*accepted}]
         way = f"; the protocol {' or '.join(able)} has" if able else ""
         raise ValueError(f"protocol {kind!r} has no {', '.join(foreign)}; it has {', '.join(names[kind])}{way}")
-    protocol = KINDS[kind](**{name: _PLAIN.get(name, _same)(value, name) for name, value in values.items()})
+    protocol = KINDS[kind](**{name: _plain(value, name) for name, value in values.items()})
     if not protocol.betas or ("seeds" in values and not protocol.seeds):
         raise ValueError("a protocol needs at least one beta and one seed")
-    _check_lists(protocol)
-    _check_counts(protocol)
+    _check(protocol)
     return protocol
 
 
@@ -219,10 +198,9 @@ def all_keys(protocol: Protocol, base: RunKey) -> list[RunKey]:
     >>> len(all_keys(Paper(seeds=(1, 2, 3)), RunKey("digits", 0.9, 1, budget=100)))
     39
     """
-    lrs = getattr(protocol, "learning_rates", ()) or (None,)
     betas: list[Beta] = [*protocol.betas, *protocol.baselines]
     seeds = (*protocol.seeds, *getattr(protocol, "held_out_seeds", ()))
-    return [base.at(beta, seed, lr) for beta in betas for lr in lrs for seed in seeds]
+    return [base.at(beta, seed, lr) for beta in betas for lr in protocol.lrs for seed in seeds]
 
 
 def extended(before: Mapping[str, Any], protocol: AnyProtocol) -> AnyProtocol:
@@ -243,9 +221,7 @@ def extended(before: Mapping[str, Any], protocol: AnyProtocol) -> AnyProtocol:
 
 
 def ranked(losses: Mapping[Any, float]) -> list[Any]:
-    """Betas from the best loss to the worst; betas without a finite loss come last, and a tie goes to the smaller
-    beta.
-    """
+    """Betas from the best loss to the worst, those without a finite loss last; a tie goes to the smaller beta."""
     return sorted(losses, key=lambda beta: (losses[beta] if math.isfinite(losses[beta]) else math.inf, beta))
 
 
@@ -253,39 +229,6 @@ def mean(values: Sequence[float]) -> float:
     """The mean of those that are not NaN."""
     kept = [value for value in values if not math.isnan(value)]
     return math.fsum(kept) / len(kept) if kept else math.nan
-
-
-def _several(values: Any, name: str) -> tuple[Any, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} must be a list, such as {_EXAMPLES[name]}, got {values!r}")
-    return tuple(values)
-
-
-def _numbers(values: Any, name: str) -> tuple[float, ...]:
-    return tuple(plain_float(value, name) for value in _several(values, name))
-
-
-def _whole_numbers(values: Any, name: str) -> tuple[int, ...]:
-    return tuple(plain_int(value, name) for value in _several(values, name))
-
-
-def _betas(values: Any, name: str) -> tuple[float, ...]:
-    return tuple(checked_beta(value) for value in _numbers(values, name))
-
-
-def _pairs(values: Any, name: str) -> tuple[tuple[float, float], ...]:
-    pairs = [_betas(pair, name) for pair in _several(values, name)]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{name} must be pairs (beta1, beta2), such as {_EXAMPLES[name]}, got {values!r}")
-    return tuple((one, two) for one, two in pairs)
-
-
-def _count(value: Any, name: str) -> int | None:
-    return None if value is None else plain_int(value, name)
-
-
-def _same(value: Any, name: str) -> Any:
-    return value
 
 
 LISTS = ("betas", "seeds", "baselines", "learning_rates", "held_out_seeds")
@@ -299,38 +242,52 @@ _EXAMPLES = {
     "held_out_seeds": "[4, 5]",
     "extra_betas": "[0.95]",
 }
-_PLAIN: dict[str, Any] = {
-    "betas": _betas,
-    "seeds": _whole_numbers,
-    "baselines": _pairs,
-    "learning_rates": _numbers,
-    "held_out_seeds": _whole_numbers,
-    "extra_betas": _betas,
-    "top_k": _count,
-    "max_runs": _count,
-}
-"""Values of a protocol as plain tuples, floats and ints; ValueError for anything else."""
+"""What a list of each name looks like."""
 
 
-def _check_lists(protocol: Protocol) -> None:
+def _plain(value: Any, name: str) -> Any:
+    """A value of a protocol as plain tuples, floats and ints; ValueError for anything else."""
+    if name not in _EXAMPLES:
+        return plain_int(value, name) if name in _COUNTS and value is not None else value
+    values = _list(value, name)
+    if name.endswith("seeds"):
+        return tuple(plain_int(one, name) for one in values)
+    if name == "learning_rates":
+        return tuple(plain_float(one, name) for one in values)
+    if name != "baselines":
+        return tuple(checked_beta(plain_float(one, name)) for one in values)
+    pairs = tuple(tuple(checked_beta(plain_float(one, name)) for one in _list(pair, name)) for pair in values)
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{name} must be pairs (beta1, beta2), such as {_EXAMPLES[name]}, got {value!r}")
+    return pairs
+
+
+def _list(value: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ValueError(f"{name} must be a list, such as {_EXAMPLES[name]}, got {value!r}")
+    return tuple(value)
+
+
+_COUNTS = ("top_k", "max_runs")
+
+
+def _check(protocol: Protocol) -> None:
+    """ValueError if values of a protocol exclude each other, or are out of range."""
+    given = {one.name: getattr(protocol, one.name) for one in fields(protocol)}
     for name in LISTS:
-        given = getattr(protocol, name, ())
-        if len(set(given)) != len(given):
-            raise ValueError(f"{name} holds a value twice: {', '.join(map(str, given))}")
-    if twice := set(protocol.seeds or SEEDS) & set(getattr(protocol, "held_out_seeds", ())):
+        values = given.get(name, ())
+        if len({*values}) != len(values):
+            raise ValueError(f"{name} holds a value twice: {', '.join(map(str, values))}")
+    if twice := {*(protocol.seeds or SEEDS)} & {*given.get("held_out_seeds", ())}:
         raise ValueError(f"held_out_seeds must differ from the seeds, got {sorted(twice)} in both")
-    lrs = getattr(protocol, "learning_rates", ())
-    if not all(0 < lr < math.inf for lr in lrs):
-        raise ValueError(f"learning_rates must be finite numbers above 0, got {', '.join(map(str, lrs))}")
-
-
-def _check_counts(protocol: Protocol) -> None:
-    for name in ("top_k", "max_runs"):
-        if (count := getattr(protocol, name, None)) is not None and count < 1:
+    if not all(0 < lr < math.inf for lr in given.get("learning_rates", ())):
+        shown = ", ".join(map(str, given["learning_rates"]))
+        raise ValueError(f"learning_rates must be finite numbers above 0, got {shown}")
+    for name in _COUNTS:
+        if (count := given.get(name)) is not None and count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
-    stages = ("top_k", "window", "neighbours")
-    if (stage := getattr(protocol, "second_stage", "top_k")) not in stages:
-        raise ValueError(f"second_stage must be one of {', '.join(stages)}, got {stage!r}")
+    if (stage := given.get("second_stage", "top_k")) not in ("top_k", "window"):
+        raise ValueError(f"second_stage must be top_k or window, got {stage!r}")
 
 
 def _remaining(keys: Collection[RunKey], losses: Losses, later: int, reason: str) -> Step:

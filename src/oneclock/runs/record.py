@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import platform
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from oneclock.horizon import Curve
@@ -35,20 +34,10 @@ ON_PURPOSE = "stopped early"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run: its key, its status, and its measurements.
+    """A run: its key, its status, and its measurements; None where there is none, or it was not read.
 
-    Args:
-        key: Which run it is.
-        status: Its state, or how it ended.
-        steps: The optimizer steps it has made.
-        best_loss: Its smallest finite validation loss; None if there is none.
-        best_step: The first step with that loss.
-        best_train_loss: Its smallest finite training loss; None if there is none, or it was not read.
-        seconds: How long it took.
-        reason: Why it failed, diverged or is damaged.
-        val: Its validation curve; None if there is none, or it was not read.
-        train: Its training curve, likewise.
-        environment: Where it ran: versions, commit, data.
+    `steps` is how far it came; `best_step` is the first step with `best_loss`, its smallest finite validation loss.
+    `reason` says why it failed, diverged or is damaged. `environment` says where it ran: versions, commit, data.
 
     >>> key = RunKey("digits", 0.9, seed=1, budget=100)
     >>> RunRecord(key, "finished", 100, best_loss=1.5).loss, RunRecord(key, "diverged", 40, best_loss=1.2).loss
@@ -73,9 +62,14 @@ class RunRecord:
 
         Infinite if it diverged: worse than any finite loss. NaN if it failed or has not ended: unknown.
         """
-        if self.status not in ("finished", "diverged"):
+        if not self.has_loss:
             return math.nan
         return math.inf if self.diverged or self.best_loss is None else self.best_loss
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether its loss is known: it finished or diverged."""
+        return self.status in ("finished", "diverged")
 
     @property
     def train_loss(self) -> float:
@@ -157,50 +151,33 @@ def has_diverged(val_losses: Sequence[float | None]) -> bool:
 PACKAGES = ("oneclock", "torch", "accelerate", "numpy", "transformers", "tokenizers", "datasets", "torchvision")
 
 
-def environment(packages: tuple[str, ...] = PACKAGES, folder: Path | None = None) -> dict[str, Any]:
-    """The environment of a run: Python, system, versions of packages, and the commit of `folder` (default: the working
-    folder).
+def environment(packages: tuple[str, ...] = PACKAGES) -> dict[str, Any]:
+    """The environment of a run: Python, system, versions of packages, and the commit of the working folder.
 
     No paths and no host names, because records are shared.
 
     >>> sorted(environment())
     ['commit', 'python', 'system', 'versions']
     """
-    return {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "versions": {name: version for name in packages if (version := _version(name)) is not None},
-        "commit": commit_of(folder),
-    }
+    versions = {}
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    system = f"{platform.system()} {platform.machine()}"
+    return {"python": platform.python_version(), "system": system, "versions": versions, "commit": commit()}
 
 
-def commit_of(folder: Path | None = None) -> str | None:
-    """The commit of a folder, with `+` where files differ from it; None outside of git."""
-    head = _git(folder, "rev-parse", "HEAD")
-    return head and head + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+def commit() -> str | None:
+    """The commit of the working folder, with `+` where files differ from it; None outside of git."""
+    head = _git("rev-parse", "HEAD")
+    return head and head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _git(folder: Path | None, *arguments: str) -> str | None:
+def _git(*arguments: str) -> str | None:
     """The output of a git command, called without locks: a killed git would leave its lock in the repository."""
-    git = shutil.which("git")
-    if git is None:
-        return None
+    line = ["git", "--no-optional-locks", *arguments]
     try:
-        done = subprocess.run(
-            [git, "--no-optional-locks", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        done = subprocess.run(line, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -3,27 +3,24 @@
 STUDY/
   study.json     targets, protocol, and the hash of both
   runs/          one folder per run, see `oneclock.runs.record`
-  runs.jsonl     instead of runs/: all runs in one file, see `oneclock.runs.pack`
+  runs.jsonl     instead of runs/: all runs in one file, see `oneclock.runs.files`
   claim-1.json   while a sweep works on it
   damaged/         run folders with damaged records
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oneclock.plain_text import printable
 from oneclock.runs import best as choosing
-from oneclock.runs.files import PACKED, Files, files_of_runs, is_packed, read_json, write_json
+from oneclock.runs.files import PACKED, files_of_runs, read_json, refuse_packed, write_json
 from oneclock.runs.folder import RunFolder, damage
 from oneclock.runs.key import RunKey, hash_of, key_from_folder, safe_name
 from oneclock.runs.lock import holder, workers
-from oneclock.runs.pack import write_folders
 from oneclock.runs.planned import missing_runs, waiting_runs
 from oneclock.runs.record import ROW, RunRecord, Status, with_learning_rate
 
@@ -51,8 +48,6 @@ class Study:
         self.path = Path(path)
         self._runs = self.path / "runs"
         self._ended: dict[str, RunRecord] = {}
-        self._by_experiment: dict[str, dict[str, RunRecord]] = {}
-        self._keys: dict[str, RunKey] = {}
         self._looked = False
 
     def __repr__(self) -> str:
@@ -80,67 +75,46 @@ class Study:
     def experiments(self) -> list[str]:
         """The names of its experiments, in planned order, else as the runs have them."""
         asked = [str(one.get("experiment") or one.get("name")) for one in (self.header or {}).get("targets") or ()]
-        return asked or list(dict.fromkeys(key.experiment for key in map(self.key, self.folders())))
+        return asked or list(dict.fromkeys(key.experiment for key in self.started_keys()))
 
     def folders(self) -> list[str]:
         """The folders of all runs that were started, EXPERIMENT/RUN below `runs`, in a fixed order."""
         return [folder for folder, _ in files_of_runs(self.path)]
 
-    def key(self, folder: str) -> RunKey:
-        """The key of the run in a folder."""
-        if folder in self._ended:
-            return self._ended[folder].key
-        if folder not in self._keys:
-            files = dict(files_of_runs(self.path))[folder] if is_packed(self.path) else None
-            self._keys[folder] = RunFolder.read(self._runs / folder, files).key
-        return self._keys[folder]
+    def started_keys(self) -> list[RunKey]:
+        """The keys of all runs that were started; ValueError if one cannot be read."""
+        return [RunFolder.read(f"{self._runs}/{folder}", files).key for folder, files in files_of_runs(self.path)]
 
     @property
     def ended(self) -> Mapping[str, RunRecord]:
         """The runs that have ended, by folder; read once, then kept up to date by `remember`."""
         if not self._looked:
             for folder, files in files_of_runs(self.path):
-                if folder not in self._ended and (record := self._record(folder, files)) is not None:
-                    self.remember(folder, record)
+                with suppress(ValueError):  # a damaged run has not ended; `row` and `set_damaged_aside` report it
+                    known = folder in self._ended
+                    if not known and (record := RunFolder.read(f"{self._runs}/{folder}", files).result) is not None:
+                        self.remember(folder, record)
             self._looked = True
         return self._ended
 
-    def _record(self, folder: str, files: Files) -> RunRecord | None:
-        with suppress(ValueError):  # a damaged run has not ended; `row` and `set_damaged_aside` report it
-            return RunFolder.read(f"{self._runs}/{folder}", files).result
-        return None
-
     def remember(self, folder: str, result: RunRecord) -> None:
         """Count a run as ended, even if the disk refused its record."""
-        self._ended[folder] = self._by_experiment.setdefault(_experiment(folder), {})[folder] = result
-
-    def _forget(self, folder: str) -> None:
-        self._ended.pop(folder, None)
-        self._by_experiment.get(_experiment(folder), {}).pop(folder, None)
-
-    def losses(self, experiment: str) -> list[tuple[float, int, float]]:
-        """(beta, seed, loss) of the experiment's tied runs that have ended, each beta at its own best learning rate."""
-        runs = self.runs(experiment)
-        best_lr = choosing.best_lrs(runs)
-        return [(run.tied_beta, run.seed, run.loss) for run in runs if run.key.is_tied and run.lr == best_lr[run.beta]]
+        self._ended[folder] = result
 
     def runs(self, experiment: str) -> list[RunRecord]:
         """The runs of the experiment that have ended; their `lr` is the learning rate where a sweep set one."""
-        return [with_learning_rate(run) for run in self._ended_of(experiment)]
-
-    def _ended_of(self, experiment: str) -> list[RunRecord]:
-        return [*self._by_experiment.get(safe_name(experiment), {}).values()] if self.ended else []
+        return [with_learning_rate(run) for run in self.ended.values() if run.experiment == experiment]
 
     def _without_result(self, experiment: str) -> list[RunRecord]:
         """The planned or started runs of the experiment without a result: their losses are unknown."""
         prefix = f"{safe_name(experiment)}/"
-        rows = {one: self.row(one) for one in self.folders() if one.startswith(prefix) and one not in self.ended}
-        begun = {folder: row for folder, row in rows.items() if row.status != "damaged"}
-        absent = [key for key in self.missing().get(experiment, ()) if key.folder not in begun]
-        listed = {key.folder for key in absent} | begun.keys()
-        damaged = [row for folder, row in rows.items() if folder not in listed and row.beta == row.beta]
-        waiting = waiting_runs(absent, self._ended_of(experiment))
-        return [*map(with_learning_rate, (*begun.values(), *damaged)), *waiting]
+        rows = [self.row(one) for one in self.folders() if one.startswith(prefix) and one not in self.ended]
+        begun = [row for row in rows if row.status != "damaged"]
+        lost = {row.key.folder: row.key for row in rows if row.status == "damaged" and row.beta == row.beta}
+        lost |= {key.folder: key for key in self.missing().get(experiment, ())}
+        for row in begun:
+            lost.pop(row.key.folder, None)
+        return [*map(with_learning_rate, begun), *waiting_runs(lost.values(), self.ended.values())]
 
     def best(self, experiment: str | None = None) -> choosing.Best:
         """The best beta so far of an experiment, with its confidence; by default of the first experiment.
@@ -157,10 +131,6 @@ class Study:
     def missing(self) -> dict[str, list[RunKey]]:
         """The planned runs that have not ended, by experiment: not run yet, or lost."""
         return {} if (header := self.header) is None else missing_runs(header, self.ended.values())
-
-    def choice(self, experiment: str | None = None) -> float | None:
-        """The best beta so far, or None if the runs allow no answer; `best` says why, and how sure it is."""
-        return self.best(experiment).beta
 
     def rows(self) -> list[RunRecord]:
         """Every run that was started, by experiment, beta, learning rate and seed, baselines last."""
@@ -180,25 +150,19 @@ class Study:
             return record
         path = self._runs / folder
         damaged = damage(path) if path.exists() else None
-        if key is None:
-            readable = damaged is None and (path / "run.json").exists()
-            key = self.key(folder) if readable else _of_folder(folder)
+        if key is None and damaged is None and (path / "run.json").exists():
+            key = RunFolder.read(path).key
+        key = key or key_from_folder(folder) or RunKey(folder, math.nan, 0, 0)
         if damaged is not None:
             return RunRecord(key, "damaged", reason=damaged)
-        return _under_way(key, path)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: a row for each experiment; all text is escaped."""
-        rows = []
-        for name in self.experiments:
-            best = self.best(name)
-            beta = "none" if best.beta is None else f"{best.beta:g}"
-            beta += "" if best.lr is None else f", lr {best.lr:g}"
-            rows.append((name, str(len(self.runs(name))), beta, _how_sure(best)))
-        heads = ("experiment", "runs ended", "best beta", "how sure")
-        head = "".join(f"<th style='text-align:left'>{word}</th>" for word in heads)
-        body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
-        return f"<table><tr>{head}</tr>{body}</table>"
+        status: Status = "waiting" if not path.exists() else "running" if holder(path) else "interrupted"
+        if not (path / "run.json").exists():
+            return RunRecord(key, status)
+        run = RunFolder.read(path)
+        so_far = run.state(status)
+        return (
+            run.result if status == "interrupted" else None
+        ) or so_far  # it may have ended since the others were read
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
@@ -207,16 +171,11 @@ class Study:
     def forget_failed(self) -> int:
         """Mark failed runs as unfinished, so that the next sweep continues them. Returns how many."""
         if failed := self.failed():
-            self.unpack()
+            refuse_packed(self.path)
         for folder in failed:
             (self._runs / folder / "result.json").unlink(missing_ok=True)
-            self._forget(folder)
+            del self._ended[folder]
         return len(failed)
-
-    def unpack(self) -> None:
-        """Unpack the runs if they are packed; the caller has claimed the study."""
-        if is_packed(self.path):
-            write_folders(self.path)
 
     def set_damaged_aside(self) -> list[tuple[str, str]]:
         """Move damaged run folders to `damaged/`, so that these runs start again. Returns which and why."""
@@ -234,63 +193,15 @@ class Study:
             target = target.with_name(target.name + "-again")
         target.parent.mkdir(parents=True, exist_ok=True)
         (self._runs / folder).rename(target)
-        self._forget(folder)
-        self._keys.pop(folder, None)
+        self._ended.pop(folder, None)
         return target
 
 
-def _under_way(key: RunKey, path: Path) -> RunRecord:
-    """The present state of a run that had not ended when the others were read."""
-    if not (path / "run.json").exists():
-        return RunRecord(key, _activity(path))
-    run = RunFolder.read(path)
-    points, status = run.points(), _activity(path)
-    if status == "interrupted" and (record := run.result) is not None:
-        return record  # it has ended since the others were read
-    losses = [(p.val_loss, p.step) for p in points if p.val_loss is not None and math.isfinite(p.val_loss)]
-    best_loss, best_step = min(losses) if losses else (None, None)
-    return RunRecord(key, status, points[-1].step if points else 0, best_loss, best_step)
-
-
-def _activity(path: Path) -> Status:
-    if not path.exists():
-        return "waiting"
-    return "running" if holder(path) else "interrupted"
-
-
 def open_study(path: str | Path) -> Study:
-    """The study in a folder, made by a sweep here or elsewhere.
-
-    Args:
-        path: The folder: it holds `study.json`, `runs/`, or both.
-
-    Returns:
-        The study: `best()`, `choice()`, `table()`, `rows()`, `experiments`.
-
-    Raises:
-        ValueError: If the folder holds no study.
+    """The study in a folder, made by a sweep here or elsewhere: `best()`, `table()`, `rows()`, `experiments`.
 
     >>> open_study("no-such-folder")
     Traceback (most recent call last):
     ValueError: no-such-folder holds no study: it has neither study.json nor runs/
     """
     return Study.open(path)
-
-
-def _experiment(folder: str) -> str:
-    """The first part of a run's folder, which all runs of its experiment share."""
-    return folder.partition("/")[0]
-
-
-def _of_folder(folder: str) -> RunKey:
-    """The key of a run with an unreadable record, from its folder's name."""
-    return key_from_folder(folder) or RunKey(folder, math.nan, 0, 0)
-
-
-def _how_sure(best: choosing.Best) -> str:
-    between = "" if best.interval is None else f"{best.interval.lower:g} to {best.interval.upper:g}; "
-    return between + best.note
-
-
-def _html_cell(text: str) -> str:
-    return f"<td style='text-align:left'>{html.escape(printable(text))}</td>"

@@ -67,29 +67,43 @@ class Sweeps:
     environments: tuple[tuple[Mapping[str, Any], int], ...] = field(default=(), compare=False)
 
 
-def missing_from(name: str, runs: list[RunRecord]) -> Iterator[str]:
-    """What is missing in the runs of one experiment, one sentence each."""
+def sweep_of(
+    runs: Sequence[RunRecord], budget: float | None, t_es: float | None = None, notes: Sequence[str] = ()
+) -> Sweep:
+    """One experiment from its runs, with `notes` after what is missing in them."""
+    name, split = runs[0].experiment, runs[0].key.split
+    ended = [run for run in runs if run.has_loss]
+    return Sweep(
+        name=name,
+        split=split,
+        budget=budget,
+        t_es=t_es,
+        tied=tuple(run for run in ended if run.key.is_tied),
+        untied=tuple(run for run in ended if not run.key.is_tied),
+        missing=(*(f"{name}: {what}" for what in _missing_from(ended)), *notes),
+        without_result=tuple(run for run in runs if not run.has_loss),
+    )
+
+
+def _missing_from(runs: Sequence[RunRecord]) -> Iterator[str]:
+    """What is missing in the runs of one experiment, one clause each."""
     for run in runs:
         if run.diverged:
-            beta = "/".join(f"{beta:g}" for beta in dict.fromkeys(run.key.betas))
             why = "has no finite validation loss" if run.best_loss is None else "diverged"
-            yield f"{name}: beta {beta}, seed {run.seed} {why}; it counts as worse than any other"
+            yield f"beta {run.key.beta_in_words}, seed {run.seed} {why}; it counts as worse than any other"
     tied = [run for run in runs if run.key.is_tied]
-    yield from _few_seeds(name, Counter(run.tied_beta for run in tied if math.isfinite(run.loss)))
+    seeds = Counter(run.tied_beta for run in tied if math.isfinite(run.loss))
+    single = [beta for beta, count in seeds.items() if count == 1]
+    if len(seeds) == 1:
+        yield "one beta was swept; its gap is 0 whatever it is"
+    if seeds and len(single) == len(seeds):
+        yield "one seed per beta; its gaps have no interval"
+    elif single:
+        yield f"one seed at beta {_listed(single)}"
     swept = {run.beta for run in tied}
     absent = [beta for beta in GRID if beta not in swept]
     if absent and len(absent) < len(GRID):
-        yield f"{name}: not swept at beta {_listed(absent)} of the paper's grid"
-
-
-def _few_seeds(name: str, seeds: Counter[float]) -> Iterator[str]:
-    single = [beta for beta, count in seeds.items() if count == 1]
-    if len(seeds) == 1:
-        yield f"{name}: one beta was swept; its gap is 0 whatever it is"
-    if seeds and len(single) == len(seeds):
-        yield f"{name}: one seed per beta; its gaps have no interval"
-    elif single:
-        yield f"{name}: one seed at beta {_listed(single)}"
+        yield f"not swept at beta {_listed(absent)} of the paper's grid"
 
 
 def _listed(betas: Sequence[float]) -> str:
@@ -133,22 +147,26 @@ def losses_of(sweeps: Sequence[Sweep], kind: str = "min_val_loss") -> Losses:
     >>> losses_of(study.sweeps).loss
     array([[4., 2.]])
     """
-    grids = [sweep.betas for sweep in sweeps]
-    cells = [[_minima(sweep.tied, beta, kind) for beta in grid] for sweep, grid in zip(sweeps, grids, strict=True)]
-    wide = max(map(len, grids))
-    deep = max(len(cell) for row in cells for cell in row)
-    betas = np.full((len(sweeps), wide), np.nan)
-    minima = np.full((len(sweeps), wide, deep), np.nan)
-    for row, (grid, values) in enumerate(zip(grids, cells, strict=True)):
-        betas[row, : len(grid)] = grid
-        for column, cell in enumerate(values):
+    is_val = kind == "min_val_loss"
+    if is_val and (wrong := next(((s, run) for s in sweeps for run in (*s.tied, *s.untied) if run.loss <= 0), None)):
+        sweep, run = wrong
+        where = f"{sweep.name}: beta {run.beta}, seed {run.seed} has the loss {run.loss:g}"
+        raise ValueError(f"{where}; relative gaps need losses above 0")
+    cells: list[dict[float, list[float]]] = []
+    for sweep in sweeps:
+        cells.append({beta: [] for beta in sweep.betas})
+        for run in sweep.tied:
+            cells[-1][run.tied_beta].append(run.loss if is_val else run.train_loss)
+    betas = np.full((len(sweeps), max(map(len, cells))), np.nan)
+    minima = np.full((*betas.shape, max(len(cell) for row in cells for cell in row.values())), np.nan)
+    for row, by_beta in enumerate(cells):
+        betas[row, : len(by_beta)] = list(by_beta)
+        for column, cell in enumerate(by_beta.values()):
             minima[row, column, : len(cell)] = cell
     counts = np.isfinite(minima).sum(axis=2)
     total = np.where(np.isfinite(minima), minima, 0.0).sum(axis=2)
     whole = (counts > 0) & ~np.isinf(minima).any(axis=2)
     loss = np.where(whole, total / np.maximum(counts, 1), np.where(np.isnan(betas), np.nan, np.inf))
-    if kind == "min_val_loss":
-        _refuse_negative(sweeps)
     return Losses(betas, minima, loss, counts)
 
 
@@ -179,23 +197,5 @@ def steps_to_target(runs: Sequence[RunRecord], target: float) -> list[float] | N
     """Steps at which each run's validation loss first reaches `target`, infinite if never; None without curves."""
     if not runs or any(run.val is None and run.best_loss is not None for run in runs):
         return None
-    return [
-        next((step for step, loss in zip(run.val.steps, run.val.losses, strict=True) if loss <= target), math.inf)
-        if run.val is not None
-        else math.inf
-        for run in runs
-    ]
-
-
-def _minima(runs: Sequence[RunRecord], beta: float, kind: str) -> list[float]:
-    """One value per seed: infinite if the run diverged, NaN if that loss was not recorded."""
-    own = [run for run in runs if run.beta == beta]
-    return [run.loss if kind == "min_val_loss" else run.train_loss for run in own]
-
-
-def _refuse_negative(sweeps: Sequence[Sweep]) -> None:
-    for sweep in sweeps:
-        for run in (*sweep.tied, *sweep.untied):
-            if run.loss <= 0:
-                where = f"beta {run.beta}, seed {run.seed}"
-                raise ValueError(f"{sweep.name}: {where} has the loss {run.loss:g}; relative gaps need losses above 0")
+    curves = [() if run.val is None else zip(run.val.steps, run.val.losses, strict=True) for run in runs]
+    return [next((step for step, loss in curve if loss <= target), math.inf) for curve in curves]

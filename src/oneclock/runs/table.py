@@ -3,7 +3,6 @@
     experiment  split  budget  t_es  beta  beta2  lr  seed  status
         and  step  val_loss  train_loss       one row per evaluation
         or   min_val_loss  min_train_loss     one row per run
-        or   seed_best_val_losses             one row per beta, see `columns.one_row_per_seed`
 
 `experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
 `budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
@@ -19,8 +18,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,27 +26,24 @@ import numpy as np
 
 from oneclock.guards import plain_file, plain_table, read_lines, refuse_vast
 from oneclock.plain_text import cell_as_it_was, printable, without_places
-from oneclock.runs.columns import LOSSES, Rows, one_row_per_seed
+from oneclock.runs.columns import Rows
 from oneclock.runs.files import files_of_runs, read_json
 from oneclock.runs.folder import RunFolder
-from oneclock.runs.key import RunKey
 from oneclock.runs.planned import missing_in_words, missing_runs, waiting_runs
 from oneclock.runs.record import ENDS, RunRecord, with_learning_rate
-from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps, missing_from
+from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps, sweep_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Sweep", "Sweeps", "read_source", "sweeps_of"]
+__all__ = ["Sweep", "Sweeps", "read_columns", "read_source", "sweeps_of"]
 
-_RUN = ("experiment", "split", "budget", "beta", "beta2", "lr", "seed", "status")
-_MEASURED = ("t_es", "step", "val_loss", "train_loss", "min_val_loss", "min_train_loss")
-_PARQUET = (".parquet", ".pq")
-_TEXT = {".csv": ",", ".tsv": "\t"}
+_READ = "experiment split budget beta beta2 lr seed status t_es step val_loss train_loss min_val_loss min_train_loss"
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_source(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Sweeps:
-    """A study from a CSV or Parquet file, a study's folder, a DataFrame or a mapping of columns.
+    """A study from a CSV, TSV or Parquet file, a study's folder, a DataFrame or a mapping of columns.
 
     >>> columns = {"experiment": ["digits"] * 2, "budget": [500] * 2, "beta": [0.9, 0.99], "min_val_loss": [1, 2]}
     >>> study = read_source(columns)
@@ -62,22 +57,21 @@ def read_source(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]])
     path = Path(source)
     if path.is_dir():
         return _sweeps_of_records(path)
-    if not path.exists():
-        raise ValueError(f"{path} does not exist; give a CSV or Parquet file, or a study's folder")
-    frame = _frame(path)
+    columns = read_columns(path)
     try:
-        return sweeps_of(_columns(frame))
+        return sweeps_of(columns)
     except ValueError as error:
         raise ValueError(f"{path.name}, {error}") from None
 
 
-def _frame(path: Path) -> pd.DataFrame:
+def read_columns(path: Path) -> dict[str, Sequence[Any]]:
+    """The columns of a table in a file."""
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; give a CSV or Parquet file, or a study's folder")
     suffix = plain_file(path).suffix.lower()
-    if suffix in _PARQUET:
-        return _parquet(path)
-    if suffix not in _TEXT:
+    if suffix != ".parquet" and suffix not in _DELIMITERS:
         raise ValueError(f"{path.name} is neither .csv, .tsv nor .parquet; save the table as one of them")
-    return _text(path, _TEXT[suffix])
+    return _columns(_parquet(path) if suffix == ".parquet" else _text(path, _DELIMITERS[suffix]))
 
 
 def _text(path: Path, delimiter: str) -> pd.DataFrame:
@@ -94,21 +88,16 @@ def _text(path: Path, delimiter: str) -> pd.DataFrame:
         raise ValueError(f"{path.name} is not a table: {str(error).strip()}") from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas would use the first cells as row names
         raise ValueError(f"{path.name} is not a table: its rows have more cells than its header")
-    _refuse_hidden_rows(frame, path, delimiter)
-    if "experiment" in frame:
-        frame["experiment"] = frame["experiment"].map(cell_as_it_was, na_action="ignore")
-    return frame
-
-
-def _refuse_hidden_rows(frame: pd.DataFrame, path: Path, delimiter: str) -> None:
-    """ValueError if an unused cell contains rows: two stray quotes turn everything between them into one cell."""
-    for name in frame.columns.difference([*_RUN, *_MEASURED]):
+    for name in frame.columns.difference(_READ.split()):  # two stray quotes turn all between them into one cell
         cells = frame[name].dropna()
         hidden = cells[cells.str.contains(r"[\r\n]") & cells.str.contains(delimiter, regex=False)]
         if count := int(hidden.str.count(r"\r\n|\r|\n").sum()):
             where = f"the column {printable(str(name))!r}, row {hidden.index[0] + 1}"
             way = "a stray quote does that: mend it, or leave the column out"
             raise ValueError(f"{path.name} hides {count} line(s) in quoted cells of {where}; {way}")
+    if "experiment" in frame:
+        frame["experiment"] = frame["experiment"].map(cell_as_it_was, na_action="ignore")
+    return frame
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -127,122 +116,8 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path.name} cannot be read as a Parquet table: {why}") from None
 
 
-def sweeps_of(columns: Mapping[str, Sequence[Any]]) -> Sweeps:
-    """A study from the columns of a long table, all of one length. Every ValueError names the row."""
-    if LOSSES in columns and not {"val_loss", "min_val_loss"} & columns.keys():
-        columns = one_row_per_seed(columns)
-    table = Rows.checked(columns)
-    order = np.lexsort((table.step, *table.key().T[::-1]))
-    key = table.key()[order]
-    starts = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(axis=1)])
-    runs: dict[int, list[RunRecord]] = {}
-    for rows in np.split(order, starts[1:]):
-        runs.setdefault(int(table.experiment[rows[0]]), []).append(table.run(rows))
-    return _in_order([table.sweep(code, own) for code, own in runs.items()], [])
-
-
-def _in_order(sweeps: Sequence[Sweep], missing: Sequence[str]) -> Sweeps:
-    """Sweeps as one value, development first; those without a finite loss are left out."""
-    kept, left_out = [], []
-    for sweep in sweeps:
-        if any(np.isfinite(run.loss) for run in sweep.tied):
-            kept.append(sweep)
-        else:
-            left_out.append(f"{sweep.name}: no tied beta has a finite loss; left out")
-    if not kept:
-        raise ValueError("no experiment has a tied beta with a finite loss; there is nothing to analyse")
-    kept.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
-    return Sweeps(tuple(kept), (*missing, *left_out))
-
-
-def _sweeps_of_records(path: Path) -> Sweeps:
-    """A study from its records. Unfinished, failed and missing runs have no loss, and `missing` lists them."""
-    missing: list[str] = []
-    runs: dict[str, list[RunRecord]] = {}
-    without: dict[str, list[RunRecord]] = {}
-    environments: Counter[str] = Counter()
-    ended: list[RunRecord] = []
-    for folder, files in files_of_runs(path):
-        if files.length("run.json") is None:
-            missing += [f"{folder}: its run.json is missing, so that it cannot be read; left out"]
-            continue
-        run = RunFolder.read(f"{path}/runs/{folder}", files)
-        record = run.record() or RunRecord(run.key, "interrupted", environment=run.environment)
-        environments[json.dumps(run.environment, sort_keys=True)] += 1
-        ended += [record] if record.status in ENDS else []
-        has_loss = record.status in ("finished", "diverged")
-        (runs if has_loss else without).setdefault(record.experiment, []).append(record)
-        if not has_loss:
-            reason = without_places(record.reason or "no reason recorded")
-            why = f"failed ({reason})" if record.status == "failed" else "is not finished"
-            missing.append(f"{record.experiment}: beta {record.beta}, seed {record.seed} {why}; left out")
-    waiting = [record for records in without.values() for record in records]
-    states: Counter[str] = Counter(record.status for records in runs.values() for record in records)
-    states += Counter[str]("unfinished" if one.status == "interrupted" else one.status for one in waiting)
-    begun = {record.key.folder for record in waiting}
-    planned, damage = _planned_and_missing(path, ended, begun)
-    missing += damage
-    without = {name: list(map(with_learning_rate, records)) for name, records in without.items()}
-    for name, keys in planned.items():
-        missing.append(f"{name}: {missing_in_words(keys)}")
-        without.setdefault(name, []).extend(waiting_runs(keys, ended))
-    missing += _different_data([*ended, *(record for records in without.values() for record in records)])
-    if not runs:
-        raise ValueError(f"{path} holds no finished run; {_why_none_finished(ended)}")
-    study = _in_order([_sweep(name, runs[name], without.get(name, ())) for name in sorted(runs)], missing)
-    ran_on = tuple((json.loads(text), count) for text, count in environments.most_common() if text != "{}")
-    return replace(study, states=states, environments=ran_on)
-
-
-def _why_none_finished(ended: Sequence[RunRecord]) -> str:
-    failed = [one.reason or "no reason recorded" for one in ended if one.status == "failed"]
-    return f"{len(failed)} failed: {without_places(failed[0])}" if failed else "finish the sweep first"
-
-
-def _sweep(name: str, records: Sequence[RunRecord], without: Sequence[RunRecord]) -> Sweep:
-    """One experiment from its records, which have one split and one budget."""
-    first = records[0].key
-    for record in records:
-        if (record.key.split, record.budget) != (first.split, first.budget):
-            where = f"{record.key.folder} has {record.budget} steps, {record.key.split}"
-            raise ValueError(
-                f"{where}; {first.folder} has {first.budget}, {first.split}: an experiment has one of each"
-            )
-    runs = sorted(map(with_learning_rate, records), key=lambda run: run.key.order)
-    tied, untied = (tuple(run for run in runs if run.key.is_tied is is_tied) for is_tied in (True, False))
-    return Sweep(name, first.split, first.budget, None, tied, untied, tuple(missing_from(name, runs)), tuple(without))
-
-
-def _planned_and_missing(
-    path: Path, ended: Sequence[RunRecord], begun: set[str]
-) -> tuple[dict[str, list[RunKey]], list[str]]:
-    """The planned runs that have not begun, by experiment; and the reason if the plan is unknown."""
-    if not (path / "study.json").exists():
-        return {}, []
-    try:
-        missing = missing_runs(read_json(path / "study.json"), ended)
-    except ValueError:  # study.json is damaged: the runs can be read without it
-        return {}, ["study.json is damaged, so missing runs cannot be noticed; run the same sweep again to write it"]
-    absent = {name: [key for key in keys if key.folder not in begun] for name, keys in missing.items()}
-    return {name: keys for name, keys in absent.items() if keys}, []
-
-
-def _different_data(records: Sequence[RunRecord]) -> list[str]:
-    """A sentence for each experiment whose records have more than one hash of data; an empty one is unknown."""
-    hashes: dict[str, set[str]] = {}
-    for record in records:
-        hashes.setdefault(record.experiment, set()).add(str(record.environment.get("data") or ""))
-    counts = {name: len(own - {""}) for name, own in hashes.items()}
-    return [
-        f"{name}: its runs were trained on {count} different sets of data"
-        for name, count in counts.items()
-        if count > 1
-    ]
-
-
 def _columns(frame: pd.DataFrame) -> dict[str, Sequence[Any]]:
     """A frame's columns as plain lists or arrays, for all of pandas' types of strings and missing values."""
-
     _refuse_repeated([str(name) for name in frame.columns])
 
     def column(values: pd.Series[Any]) -> Any:
@@ -259,7 +134,102 @@ def _refuse_repeated(names: Sequence[str]) -> None:
         raise ValueError(f"the table has the column {repeated[0]!r} more than once; rename one of them")
 
 
+def sweeps_of(columns: Mapping[str, Sequence[Any]]) -> Sweeps:
+    """A study from the columns of a long table, all of one length. Every ValueError names the row."""
+    return _in_order(Rows(columns).sweeps())
+
+
+def _in_order(
+    sweeps: Iterable[Sweep],
+    missing: Sequence[str] = (),
+    states: Mapping[str, int] | None = None,
+    environments: Sequence[tuple[Mapping[str, Any], int]] = (),
+) -> Sweeps:
+    """Sweeps as one value, development first; those without a finite loss are left out."""
+    kept, left_out = [], []
+    for sweep in sweeps:
+        if any(np.isfinite(run.loss) for run in sweep.tied):
+            kept.append(sweep)
+        else:
+            left_out.append(f"{sweep.name}: no tied beta has a finite loss; left out")
+    if not kept:
+        raise ValueError("no experiment has a tied beta with a finite loss; there is nothing to analyse")
+    kept.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
+    return Sweeps(tuple(kept), (*missing, *left_out), states or {}, tuple(environments))
+
+
 def _natural(name: str) -> list[tuple[int, int, str]]:
     """A sort key that puts 2 before 10."""
     parts = re.split(r"(\d+)", name)
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part]
+
+
+def _sweeps_of_records(path: Path) -> Sweeps:
+    """A study from its records. Unfinished, failed and missing runs have no loss, and `missing` lists them."""
+    missing: list[str] = []
+    records: list[RunRecord] = []
+    for folder, files in files_of_runs(path):
+        if files.length("run.json") is None:
+            missing.append(f"{folder}: its run.json is missing, so that it cannot be read; left out")
+            continue
+        run = RunFolder.read(f"{path}/runs/{folder}", files)
+        records.append(run.record() or RunRecord(run.key, "interrupted", environment=run.environment))
+        missing += _without_loss(records[-1])
+    waiting, notes = _planned(path, records)
+    missing += [*notes, *_different_data(records)]
+    by_experiment: dict[str, list[RunRecord]] = {}
+    for record in (*map(with_learning_rate, records), *waiting):
+        by_experiment.setdefault(record.experiment, []).append(record)
+    measured = [name for name, runs in by_experiment.items() if any(run.has_loss for run in runs)]
+    if not measured:
+        failed = [one.reason or "no reason recorded" for one in records if one.status == "failed"]
+        why = f"{len(failed)} failed: {without_places(failed[0])}" if failed else "finish the sweep first"
+        raise ValueError(f"{path} holds no finished run; {why}")
+    states = Counter("unfinished" if one.status == "interrupted" else str(one.status) for one in records)
+    ran_on = Counter(json.dumps(record.environment, sort_keys=True) for record in records).most_common()
+    environments = [(json.loads(text), count) for text, count in ran_on if text != "{}"]
+    return _in_order((_sweep(by_experiment[name]) for name in sorted(measured)), missing, states, environments)
+
+
+def _without_loss(record: RunRecord) -> Iterator[str]:
+    """That a run failed or has not ended, in words."""
+    if not record.has_loss:
+        reason = without_places(record.reason or "no reason recorded")
+        why = f"failed ({reason})" if record.status == "failed" else "is not finished"
+        yield f"{record.experiment}: beta {record.beta}, seed {record.seed} {why}; left out"
+
+
+def _sweep(records: Sequence[RunRecord]) -> Sweep:
+    """One experiment from its records, which have one split and one budget."""
+    measured = [record for record in records if record.has_loss]
+    first = measured[0].key
+    for key in (record.key for record in measured):
+        if (key.split, key.budget) != (first.split, first.budget):
+            where = (
+                f"{key.folder} has {key.budget} steps, {key.split}; {first.folder} has {first.budget}, {first.split}"
+            )
+            raise ValueError(f"{where}: an experiment has one of each")
+    without = [record for record in records if not record.has_loss]
+    return sweep_of([*sorted(measured, key=lambda run: run.key.order), *without], first.budget)
+
+
+def _planned(path: Path, records: Sequence[RunRecord]) -> tuple[list[RunRecord], list[str]]:
+    """The planned runs that have not begun, as records, and what to say of them."""
+    if not (path / "study.json").exists():
+        return [], []
+    ended = [record for record in records if record.status in ENDS]
+    try:
+        missing = missing_runs(read_json(path / "study.json"), ended)
+    except ValueError:  # study.json is damaged: the runs can be read without it
+        return [], ["study.json is damaged, so missing runs cannot be noticed; run the same sweep again to write it"]
+    begun = {record.key.folder for record in records if not record.has_loss}
+    absent = {name: [key for key in keys if key.folder not in begun] for name, keys in missing.items()}
+    notes = [f"{name}: {missing_in_words(keys)}" for name, keys in absent.items() if keys]
+    return waiting_runs([key for keys in absent.values() for key in keys], ended), notes
+
+
+def _different_data(records: Sequence[RunRecord]) -> list[str]:
+    """A sentence for each experiment whose records have more than one hash of data; an empty one is unknown."""
+    pairs = {(record.experiment, str(data)) for record in records if (data := record.environment.get("data"))}
+    counts = sorted(Counter(name for name, _ in pairs).items())
+    return [f"{name}: its runs were trained on {count} different sets of data" for name, count in counts if count > 1]

@@ -103,7 +103,7 @@ class FittedSweep:
 
 def fitted(whole: Sweep, sweep: Sweep, steps: float) -> FittedSweep:
     """Fit a sweep once, for everything that is said about it."""
-    fit = PairedSweep(cell_runs(whole))
+    fit = PairedSweep(cell_runs(whole.runs))
     return FittedSweep(whole, sweep, fit, with_missing(judge(fit), whole.runs), steps)
 
 

@@ -68,13 +68,15 @@ Profiles = tuple[Profile, Profile | None]
 
 def profiles_of(sweep: Sweep) -> Profiles | None:
     """The profiles of the best u and, with several learning rates, of the best w; None with too few runs."""
-    runs = [run for run in cell_runs(sweep) if not isinstance(run[0], tuple) and math.isfinite(run[3]) and run[3] > 0]
+    runs = [
+        run for run in cell_runs(sweep.runs) if not isinstance(run[0], tuple) and math.isfinite(run[3]) and run[3] > 0
+    ]
     lrs = {run[1] for run in runs} - {None}
     if len(lrs) > 1 and (both := _fit(runs, has_lrs=True)) is not None:
         return both[0], both[1]
     if len(lrs) > 1:
         best = at_best_lrs(sweep)
-        runs = [run for run in cell_runs(best) if not isinstance(run[0], tuple) and math.isfinite(run[3])]
+        runs = [run for run in cell_runs(best.runs) if not isinstance(run[0], tuple) and math.isfinite(run[3])]
     alone = _fit(runs, has_lrs=False)
     return None if alone is None else (alone[0], None)
 
@@ -260,7 +262,7 @@ def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
     """
     if len({run.lr for run in sweep.tied} - {None}) < 2:
         return None
-    runs = [run for run in cell_runs(sweep) if not isinstance(run[0], tuple)]
+    runs = [run for run in cell_runs(sweep.runs) if not isinstance(run[0], tuple)]
     paired = PairedSweep(runs)
     cells = tuple(
         SurfaceCell(beta, lr, loss, sum(run[:2] == (beta, lr) for run in runs))

@@ -26,7 +26,7 @@ def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Swe
 
     An experiment of the paper without T_ES, budget and curves gets those that the paper prints, and `missing` says so.
 
-    >>> study = read({"model": ["ViT-B/16"], "dataset": ["CIFAR-100"], "beta": [0.9], "seed_best_val_losses": ["1;2"]})
+    >>> study = read({"experiment": ["ViT-B/16, CIFAR-100"], "beta": [0.9], "min_val_loss": [1]})
     >>> study.sweeps[0].t_es, study.sweeps[0].budget, study.missing[0]
     (20000, 19500, "T_ES and budget are the paper's, because the table has neither: ViT-B/16, CIFAR-100")
     """

@@ -15,6 +15,7 @@ from oneclock.horizon import Curve
 from oneclock.logs import Log, read_log
 from oneclock.logs.series import placeholders_in
 from oneclock.runs import table
+from oneclock.runs.files import refuse_packed
 from oneclock.runs.folder import Point, RunFolder, runs_of
 from oneclock.runs.key import RunKey, differences
 from oneclock.runs.lock import take_alone
@@ -35,8 +36,8 @@ def adopt_all(plan: Plan, sources: Iterable[str | Path]) -> list[str]:
     """
     sentences = []
     with take_alone(plan.path):
+        refuse_packed(plan.path)
         plan.write()
-        plan.study.unpack()
         for source in sources:
             taken, left, notes = adopt(plan, source)
             sentences.append(f"{taken} runs were adopted from {source}, {len(left)} left there")
@@ -91,10 +92,10 @@ def _from_study(plan: Plan, study: Path) -> Adopted:
             changed = differences(run.key.content | there, wanted.content | here)
             left.append(f"{folder}: {', '.join(changed)}")
             continue
-        result, evaluations = run.whole()
+        result, points = run.whole()
         if result is None:
             raise ValueError(f"{study} was changed while it was read; run the command again")
-        _write(plan, target, key, result, evaluations.points, study.absolute().name)
+        _write(plan, target, key, result, points, study.absolute().name)
         taken += 1
     return Adopted(taken, left)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from oneclock.plain_text import printable
 from oneclock.runs.adaptive import Adaptive
-from oneclock.runs.files import sweep_asides
+from oneclock.runs.files import refuse_packed, sweep_asides
 from oneclock.runs.folder import Point, RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.lock import take_alone
@@ -82,7 +82,7 @@ def run_sweep(
         quiet: Print nothing.
 
     Returns:
-        The study: `best()`, `choice()`, `table()`, `rows()`.
+        The study: `best()`, `table()`, `rows()`.
 
     Raises:
         ValueError: If the values make no sense, the folder holds another study or runs of other code, or the first
@@ -95,7 +95,7 @@ def run_sweep(
     ...     run.log(run.budget, val_loss=(beta - 0.9) ** 2 + 1)
     >>> here = Execution(in_process=True)
     >>> study = run_sweep(train, 100, tempfile.mkdtemp(), betas=[0.5, 0.9, 0.95], seeds=[1], where=here, quiet=True)
-    >>> study.choice()
+    >>> study.best().beta
     0.9
     """
     _check_types(out, name, adopt, observers)
@@ -186,12 +186,13 @@ def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence
         if claim.inherited:  # from one that was killed
             kill_left(Path(os.path.abspath(plan.path)))
             sweep_asides(plan.path)
+        if any(plan.step(target).runs for target in plan.targets):
+            refuse_packed(plan.path)
         plan.write()
         for folder, reason in plan.study.set_damaged_aside():
             words = f"damaged     {folder} was moved to damaged/ and runs again ({reason})"
             print(printable(words), file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
-            plan.study.unpack()
             modules = modules_of(plan)
             engine = where.engine(modules, processes_of(plan))
             with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):

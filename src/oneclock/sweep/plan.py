@@ -137,8 +137,7 @@ class Plan:
     def _check_runs(self) -> None:
         """A folder without its study.json can only be continued by the command that made its runs."""
         by_name = {target.name: target for target in self.targets}
-        for folder in self.study.folders():
-            key = self.study.key(folder)
+        for key in self.study.started_keys():
             target = by_name.get(key.experiment)
             if target is None:
                 raise ValueError(f"{self.path} holds runs of {key.experiment}, which is not part of this sweep")

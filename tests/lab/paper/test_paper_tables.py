@@ -153,40 +153,6 @@ def test_the_authors_file_gives_every_deterministic_cell(tmp_path, losses, capsy
     assert (data["in_range"], data["random"]) == (60, 60)
 
 
-def test_the_authors_file_is_read_by_every_door(tmp_path, losses, capsys):
-    """Analysis and report of their file are those of the losses in the package."""
-    import oneclock
-    from oneclock.report import folder
-    from oneclock.report.subject import subject_of
-    from oneclock.stats import as_json, read
-
-    path = write(losses, tmp_path / "beta_sweep_curves.tsv")
-    ours, theirs = published.losses_study(), read(path)
-
-    def facts(sweep):
-        return (
-            sweep.split,
-            sweep.t_es,
-            sweep.budget,
-            [(run.key.beta, run.key.seed, run.best_loss) for run in sweep.tied],
-        )
-
-    assert {sweep.name: facts(sweep) for sweep in theirs.sweeps} == {
-        sweep.name.partition(" ")[2]: facts(sweep) for sweep in ours.sweeps
-    }
-    assert read(losses).sweeps == theirs.sweeps
-    assert theirs.missing[-1].startswith("T_ES and budget are the paper's, because the table has neither: ")
-    analysis = oneclock.analyse(path, draws=20, repeats=5)
-    assert f"{analysis.summary.refresh.all.max.value:.5f}" == "0.00885"
-    code, out = run(["analyse", str(path), "--json"], capsys)
-    assert not code
-    shown = {one["name"]: one["oracle_beta"] for one in json.loads(out.out)["experiments"]}
-    assert shown == {one["name"]: one["oracle_beta"] for one in as_json(analysis)["experiments"]}
-    page = folder.write_subject(subject_of(path), tmp_path / "report", "oneclock report", formats=())
-    assert "ViT-B/16, CIFAR-100" in page.read_text()
-    assert len((tmp_path / "report" / "data" / "runs.csv").read_text().splitlines()) == 244
-
-
 @pytest.mark.parametrize("digits", [3, 5])
 def test_the_long_table_gives_the_same(tmp_path, losses, digits):
     long = pd.DataFrame(

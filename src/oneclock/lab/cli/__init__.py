@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from oneclock.lab.cli import data, experiments, paper, study, train
+from oneclock.lab.cli import data, experiments, pack, paper, study, train
 
 
 def app(settings: dict[str, Any]) -> typer.Typer:
@@ -20,6 +20,8 @@ def app(settings: dict[str, Any]) -> typer.Typer:
     group.command("experiments")(experiments.command)
     group.command("train")(train.command)
     group.command("study")(study.command)
+    group.command("pack")(pack.pack)
+    group.command("unpack")(pack.unpack)
     group.add_typer(data.app, name="data")
     return group
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oneclock.lab.studies.designs import Condition
+from oneclock.lab.studies.packing import pack
 from oneclock.lab.studies.run import Planned, is_done, planned
-from oneclock.runs.pack import pack
 from oneclock.runs.store import Study
 
 

@@ -46,10 +46,9 @@ def read_curves(study: Path) -> Iterator[Finished]:
     """The runs of a study that have ended, from its curves file or its records."""
     if not (study / CURVES).exists():
         for run in runs_of(study):
-            result, evaluations = run.whole()
-            curve = evaluations.curve(evaluations.val_losses)
-            if result is not None and curve is not None:
-                yield Finished(run.key, curve)
+            record = run.record()
+            if record is not None and record.val is not None:
+                yield Finished(run.key, record.val)
         return
     for line in gzip.decompress((study / CURVES).read_bytes()).decode().splitlines():
         row = json.loads(line)

@@ -44,7 +44,7 @@ def _runs(folder: Path) -> list[RunFolder]:
     runs = list(runs_of(folder)) if packed else [RunFolder.read(header.parent) for header in headers]
     experiments = sorted({run.key.experiment for run in runs})
     if len(experiments) > 1:
-        way = "unpack it with `oneclock unpack` and " if packed else ""
+        way = "unpack it with `oneclock lab unpack` and " if packed else ""
         listed = ", ".join(experiments)
         raise ValueError(f"{folder} holds the experiments {listed}; {way}name the folder of one, in runs/")
     return runs

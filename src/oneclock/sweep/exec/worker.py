@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oneclock.runs.files import is_packed
+from oneclock.runs.files import refuse_packed
 from oneclock.runs.folder import RunFolder, damage
 from oneclock.runs.key import RunKey
 from oneclock.runs.lock import Held, holder, join, leave
@@ -96,8 +96,7 @@ def work(
 def shared_plan(study: str | Path) -> Plan:
     """The plan of a study's folder with the code that is there now; ValueError if that has changed."""
     before = Plan.read(study)
-    if is_packed(before.path):
-        raise ValueError(f"the runs of {study} are packed in one file: `oneclock unpack {study}` first")
+    refuse_packed(before.path)
     plan = Plan(before.path, [target.afresh() for target in before.targets], before.protocol)
     plan.check()
     return plan

@@ -21,16 +21,16 @@ from pathlib import Path
 from oneclock.guards import LARGEST_CURVE
 from oneclock.runs.files import (
     PACKED,
-    FolderFiles,
+    RECORD_FILE,
+    Files,
     folders,
     is_packed,
-    is_record_file,
     packed_runs,
     sealed,
     write_aside,
 )
 from oneclock.runs.folder import RunFolder
-from oneclock.runs.lock import check_held, take_alone
+from oneclock.runs.lock import aside_of, check_held, take_alone
 
 _LEFT = ("claim-", ".")
 """Other files that may be in a run's folder: those that dead processes left."""
@@ -94,22 +94,23 @@ def unpack(study: str | Path) -> Path:
     _refuse_without(path, PACKED)
     with take_alone(path):
         _refuse_without(path, PACKED)
-        return write_folders(path)
+        return _write_folders(path)
 
 
-def write_folders(path: Path) -> Path:
-    """`unpack`, for a process that has claimed the study. After an interruption it continues with the missing runs."""
-    for folder, line in packed_runs(path):
+def _write_folders(path: Path) -> Path:
+    """After an interruption it continues with the missing runs."""
+    for folder, files in packed_runs(path):
+        contents = {name: files.read(name) or b"" for name in files.packed or ()}
         target = path / "runs" / folder
         if not target.exists():
             for left in target.parent.glob(f".{glob.escape(target.name)}.*"):  # by an interrupted call
                 shutil.rmtree(left)
-            aside = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
+            aside = aside_of(target)
             aside.mkdir(parents=True)
-            for name, data in line.files.items():
+            for name, data in contents.items():
                 (aside / name).write_bytes(data)
             aside.rename(target)
-        elif any(FolderFiles(target).read(name, LARGEST_CURVE) != data for name, data in line.files.items()):
+        elif any(Files(target).read(name, LARGEST_CURVE) != data for name, data in contents.items()):
             raise ValueError(f"{target} is not the run in {path / PACKED}; move one of them away")
     _bring_own_files_back(path)
     os.sync()
@@ -144,10 +145,11 @@ def _record_files(path: Path, folder: str) -> Mapping[str, str]:
         raise ValueError(f"{path} holds the run {run.key.folder}; give it that name before you pack the study")
     names = os.listdir(path)
     for other in names:
-        expected = other == OWN_FILES or is_record_file(other) or other.startswith(_LEFT)
+        record = RECORD_FILE.fullmatch(other) is not None
+        expected = record or other == OWN_FILES or other.startswith(_LEFT)
         if not expected and not _is_empty(path / other):
             raise ValueError(f"{path / other} is not part of a record; move it away before you pack the study")
-    data = {name: FolderFiles(path).read(name, LARGEST_CURVE) for name in sorted(names) if is_record_file(name)}
+    data = {name: Files(path).read(name, LARGEST_CURVE) for name in sorted(names) if RECORD_FILE.fullmatch(name)}
     return {name: content.decode("utf-8", "surrogateescape") for name, content in data.items() if content is not None}
 
 
@@ -179,6 +181,6 @@ def _is_empty(path: Path) -> bool:
 
 def _remove(runs: Path) -> None:
     """Rename the folders, then remove them: after a kill in between, no incomplete set counts as the study's runs."""
-    aside = runs.with_name(f".{runs.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    aside = aside_of(runs)
     runs.rename(aside)
     shutil.rmtree(aside)
