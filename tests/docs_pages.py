@@ -148,7 +148,7 @@ def for_integrations(folder: Path, names: dict[str, Any]) -> None:
     lightning, optax = pytest.importorskip("lightning.pytorch"), pytest.importorskip("optax")
     import torch
 
-    from oneclock.integrations import torchvision_first  # noqa: F401
+    from oneclock import torchvision_guard  # noqa: F401
 
     import accelerate  # isort: skip
     import transformers  # isort: skip

@@ -94,7 +94,7 @@ def timm(folder: Path) -> int:
     added = "import dataclasses\nfrom timm.optim.balanced import ENTRY\n"
     added += "default_registry.register(dataclasses.replace(ENTRY, defaults={'horizon': 1000}))"
     edit(factory, r"^# Public API$", f"{added}\n\n# Public API")
-    guard = ("-p", "oneclock.integrations.torchvision_first")  # for a torchvision beside a torch without CUDA
+    guard = ("-p", "oneclock.torchvision_guard")  # for a torchvision beside a torch without CUDA
     return run(root, *guard, "tests/test_optim.py", "-k", "balanced and not common_kwargs")
 
 

@@ -13,7 +13,7 @@ from functools import cache
 import torch
 
 import oneclock
-from oneclock.integrations import torchvision_first  # noqa: F401 - transformers imports torchvision, even a broken one
+from oneclock import torchvision_guard  # noqa: F401 - transformers imports torchvision, even a broken one
 
 from transformers import GPT2Config, GPT2LMHeadModel  # isort: skip
 

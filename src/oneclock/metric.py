@@ -15,9 +15,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-Source = Literal["asked", "name", "curve"]
-"""Where a direction comes from: the user, the metric's name, or the shape of its curve."""
-
 _OBJECTIVES = """
 loss losses nll xent ce bce crossentropy logloss hinge nelbo
 mse mae rmse nrmse msle rmsle bpb bpc bpd bpt
@@ -63,7 +60,7 @@ class Direction:
     """Whether higher values of a metric are better, and how that is known."""
 
     higher_is_better: bool
-    source: Source
+    source: Literal["asked", "name", "curve"]
 
     @property
     def phrase(self) -> str:
@@ -130,17 +127,14 @@ def trend(values: Sequence[float]) -> bool | None:
     (True, False, None, None)
     """
     finite = [value for value in values if math.isfinite(value)]
-    means = _block_means(finite)
-    if len(means) < 2 or not all(map(math.isfinite, means)):
+    count = min(_MOST_BLOCKS, len(finite))
+    blocks = pairwise(len(finite) * index // max(count, 1) for index in range(count + 1))
+    means = [math.fsum(value / (end - start) for value in finite[start:end]) for start, end in blocks]
+    if not all(map(math.isfinite, means)) or len(set(means)) < 2:
         return None
-    lowest, highest, first = min(means), max(means), means[0]
-    if lowest == highest:
-        return None
-    if first == lowest and finite[0] <= first:
+    if means[0] == min(means) and finite[0] <= means[0]:
         return True
-    if first == highest and finite[0] >= first:
-        return False
-    return None
+    return False if means[0] == max(means) and finite[0] >= means[0] else None
 
 
 def decide(name: str, curves: Iterable[Sequence[float]], asked: bool | None = None) -> Direction | None:
@@ -159,9 +153,3 @@ def decide(name: str, curves: Iterable[Sequence[float]], asked: bool | None = No
     trends = {trend(values) for values in curves}
     (rises,) = trends if len(trends) == 1 else (None,)
     return None if rises is None else Direction(rises, "curve")
-
-
-def _block_means(values: Sequence[float]) -> list[float]:
-    blocks = min(_MOST_BLOCKS, len(values))
-    edges = [len(values) * index // blocks for index in range(blocks + 1)] if blocks else []
-    return [math.fsum(value / (end - start) for value in values[start:end]) for start, end in pairwise(edges)]

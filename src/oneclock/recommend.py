@@ -62,15 +62,9 @@ def recommend(
     Args:
         steps: The useful training time in optimizer steps, any number above 0.
         rule: "recommended" (the default), "paper", another rule in its text form (`sqrt:7`, `refresh:500`,
-            `fixed:0.95`), or a rule value.
+            `fixed:0.95`), or a rule value. ValueError if it has no beta for so few steps.
         evidence: Sweeps of your own, as `oneclock.evidence.table.read_sweeps` reads them. They change the range and
             what is expected; the rule stays.
-
-    Returns:
-        The answer; its `beta` is what an optimizer takes.
-
-    Raises:
-        ValueError: If `steps` is no finite number above 0, or the rule has no beta for it.
 
     >>> answer = recommend(4_000)
     >>> round(answer.beta, 3), round(answer.memory_horizon, 1), answer.paper_beta

@@ -11,11 +11,13 @@ Notation, used throughout the package (T is the training length in optimizer ste
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from itertools import pairwise
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 REFRESHES = 1000
 """R0, the paper's refresh count."""
@@ -33,15 +35,6 @@ GRID: tuple[float, ...] = tuple(round(1 - 10 ** (-k / 4), 5) for k in range(13))
 def memory_horizon(beta: float) -> float:
     """H = 1 / (1 - beta), the number of recent steps that dominate Adam's averages.
 
-    Args:
-        beta: The tied beta, in [0, 1).
-
-    Returns:
-        Steps.
-
-    Raises:
-        ValueError: If beta is not in [0, 1).
-
     >>> round(memory_horizon(0.95), 6)
     20.0
     """
@@ -49,17 +42,7 @@ def memory_horizon(beta: float) -> float:
 
 
 def refresh_count(beta: float, horizon: float) -> float:
-    """R = (1 - beta) * horizon, how often the memory is renewed in `horizon` steps.
-
-    Args:
-        beta: The tied beta, in [0, 1).
-        horizon: The useful training time in optimizer steps.
-
-    Returns:
-        How many memories fit into the horizon.
-
-    Raises:
-        ValueError: If beta is not in [0, 1) or the horizon not a finite number above 0.
+    """R = (1 - beta) * horizon, how often the memory is renewed in `horizon` optimizer steps.
 
     >>> round(refresh_count(0.95, horizon=20_000), 6)
     1000.0
@@ -68,17 +51,7 @@ def refresh_count(beta: float, horizon: float) -> float:
 
 
 def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
-    """The grid value nearest to `beta` in plain distance; a tie goes to the smaller.
-
-    Args:
-        beta: Any beta in [0, 1).
-        grid: The betas to choose among (default: the paper's 13).
-
-    Returns:
-        A value of the grid.
-
-    Raises:
-        ValueError: If beta is not in [0, 1).
+    """The grid value nearest to `beta` in plain distance; a tie goes to the smaller. By default the paper's grid.
 
     >>> nearest_beta(0.95)
     0.94377
@@ -87,31 +60,19 @@ def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
 
 
 def stability_interval(beta: float, refreshes: float = REFRESHES, grid: Sequence[float] = GRID) -> tuple[float, float]:
-    """The horizons (lower, upper), in steps, for which the rule projects to grid value `beta`.
+    """The horizons (lower, upper), in steps, for which the paper's rule projects to the grid value `beta`.
 
     Each bound is the T whose rule value lies midway to the neighbour. The ends of the grid are open: 0 and inf.
-
-    Args:
-        beta: A value of the grid.
-        refreshes: R0 of the refresh rule.
-        grid: The betas that the rule projects to.
-
-    Returns:
-        (lower, upper) in steps.
-
-    Raises:
-        ValueError: If beta is not on the grid.
 
     >>> tuple(round(bound) for bound in stability_interval(0.94377))
     (12802, 22766)
     """
-    refreshes = positive(refreshes, "refreshes")
     values = sorted(grid)
     if beta not in values:
         raise ValueError(f"beta {beta!r} is not on the grid; project it first with nearest_beta")
+    between = [positive(refreshes, "refreshes") / (1 - (low + high) / 2) for low, high in pairwise(values)]
     index = values.index(beta)
-    bounds = [refreshes / (1 - (low + high) / 2) for low, high in pairwise(values)]
-    return (bounds[index - 1] if index else 0.0, bounds[index] if index < len(bounds) else math.inf)
+    return (0.0, *between, math.inf)[index], (0.0, *between, math.inf)[index + 1]
 
 
 def checked_beta(beta: float) -> float:
@@ -139,32 +100,30 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _below_one(beta: float, horizon: float) -> float:
-    if beta >= 1:
-        raise ValueError(f"at {horizon:g} steps beta rounds to 1 in floating point; give a shorter horizon")
-    return beta
-
-
-@runtime_checkable
-class Rule(Protocol):
-    """A way to choose beta: training length in, beta out.
-
-    `SquareRoot`, `Refresh`, `Fixed`, `Power` and `PiecewisePower` are rules.
-    """
+class Rule(ABC):
+    """A way to choose beta: training length in, beta out. Subclass it for a rule of your own."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What tables and legends call it."""
 
+    @abstractmethod
     def one_minus_beta(self, horizon: Any) -> Any:
         """1 - beta without checks; takes numpy arrays as well as numbers."""
 
     def __call__(self, horizon: float) -> float:
-        """beta in [0, 1) for a length in steps; ValueError if the rule has none."""
+        """Beta in [0, 1) for a length in steps; ValueError if the rule has none."""
+        value = self.one_minus_beta(positive(horizon, "horizon"))
+        if not value <= 1:
+            raise ValueError(f"{self.name} has no beta for {horizon:g} steps: 1 - beta would be {value:g}, above 1")
+        if 1 - value >= 1:
+            raise ValueError(f"at {horizon:g} steps beta rounds to 1 in floating point; give a shorter horizon")
+        return 1 - value
 
 
 @dataclass(frozen=True)
-class SquareRoot:
+class SquareRoot(Rule):
     """A memory of 1 + sqrt(T) / divisor steps: beta = sqrt(T) / (sqrt(T) + divisor).
 
     It has a beta for every length above 0, and it is smooth and increasing.
@@ -185,12 +144,9 @@ class SquareRoot:
     def one_minus_beta(self, horizon: Any) -> Any:
         return self.divisor / (horizon**0.5 + self.divisor)
 
-    def __call__(self, horizon: float) -> float:
-        return _below_one(1 - self.one_minus_beta(positive(horizon, "horizon")), horizon)
-
 
 @dataclass(frozen=True)
-class Refresh:
+class Refresh(Rule):
     """The paper's rule, 1 - beta = refreshes / T: the memory is renewed `refreshes` times in T steps.
 
     >>> Refresh()(20_000)
@@ -210,17 +166,16 @@ class Refresh:
         return self.refreshes / horizon
 
     def __call__(self, horizon: float) -> float:
-        horizon = positive(horizon, "horizon")
-        if horizon <= self.refreshes:
+        if positive(horizon, "horizon") <= self.refreshes:
             raise ValueError(
                 f"no beta refreshes {self.refreshes:g} times in {horizon:g} steps: the horizon must exceed "
                 f"{self.refreshes:g}; give a longer horizon or fewer refreshes, or leave the rule out"
             )
-        return _below_one(1 - self.refreshes / horizon, horizon)
+        return super().__call__(horizon)
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Rule):
     """One beta for every length.
 
     >>> Fixed(0.94377)(20_000)
@@ -245,7 +200,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Power:
+class Power(Rule):
     """1 - beta = c * (T / t0) ** -alpha: alpha = 1 is the paper's rule with R0 = c * t0, alpha = 0 a fixed beta.
 
     >>> round(Power(c=0.1, alpha=1.0)(20_000), 6)
@@ -269,18 +224,12 @@ class Power:
     def one_minus_beta(self, horizon: Any) -> Any:
         return self.c * (horizon / self.t0) ** -self.alpha
 
-    def __call__(self, horizon: float) -> float:
-        value = self.one_minus_beta(positive(horizon, "horizon"))
-        if not value <= 1:
-            raise ValueError(f"{self.name} has no beta for {horizon:g} steps: 1 - beta would be {value:g}, above 1")
-        return _below_one(1 - value, horizon)
-
 
 @dataclass(frozen=True)
-class PiecewisePower:
+class PiecewisePower(Rule):
     """The paper's rule from `knee` steps on; below, 1 - beta = (R0 / knee) * (knee / T) ** alpha, at most 1.
 
-    `PiecewisePower(6_000, 0.2)` was recommended before the square root; it stays for comparison.
+    Recommended before the square root. It stays for comparison, and for adaptive sweeps that started at it.
 
     >>> PiecewisePower(6_000, 0.0)(12_000) == Refresh()(12_000), round(PiecewisePower(6_000, 0.0)(100), 4)
     (True, 0.8333)
@@ -288,97 +237,36 @@ class PiecewisePower:
 
     knee: float
     alpha: float
-    refreshes: float = REFRESHES
 
     def __post_init__(self) -> None:
-        positive(self.knee, "knee")
-        positive(self.refreshes, "refreshes")
-        if not (_is_number(self.alpha) and 0 <= self.alpha <= 1):
-            raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha!r}")
-        if self.knee <= self.refreshes:
-            raise ValueError(f"the knee must exceed {self.refreshes:g} refreshes, got {self.knee:g}")
+        if not (positive(self.knee, "knee") > REFRESHES and _is_number(self.alpha) and 0 <= self.alpha <= 1):
+            raise ValueError(f"the knee must exceed {REFRESHES} and alpha lie in [0, 1], got {self.knee}, {self.alpha}")
 
     @property
     def name(self) -> str:
         return f"Piecewise knee={self.knee:g} alpha={self.alpha:g}"
 
     def one_minus_beta(self, horizon: Any) -> Any:
-        above = self.refreshes / horizon
-        below = self.refreshes / self.knee * (self.knee / horizon) ** self.alpha
+        above = REFRESHES / horizon
+        below = REFRESHES / self.knee * (self.knee / horizon) ** self.alpha
         if _is_number(horizon):
             return above if horizon >= self.knee else min(below, 1.0)
         return above * (horizon >= self.knee) + below.clip(max=1.0) * (horizon < self.knee)
-
-    def __call__(self, horizon: float) -> float:
-        return _below_one(1 - self.one_minus_beta(positive(horizon, "horizon")), horizon)
 
 
 RECOMMENDED: Rule = SquareRoot()
 """The rule that every part of oneclock uses by default."""
 
-
-def beta_for(horizon: float, rule: Rule | str | None = None, refreshes: float | None = None) -> float:
-    """The beta for a training of `horizon` steps: what optimizers and integrations call.
-
-    `oneclock.recommend` gives the same beta with its evidence.
-
-    >>> round(beta_for(20_000), 4), round(beta_for(1_200), 4), beta_for(2_000, rule="paper")
-    (0.9528, 0.8319, 0.5)
-    """
-    return resolve_rule(rule, refreshes)(horizon)
-
-
-def resolve_rule(rule: Rule | str | None = None, refreshes: float | None = None) -> Rule:
-    """The rule that keywords mean: the recommended one by default; `refreshes` is the paper's rule with that count.
-
-    >>> resolve_rule(refreshes=300), resolve_rule("paper")
-    (Refresh(refreshes=300), Refresh(refreshes=1000))
-    """
-    if rule is not None and refreshes is not None:
-        raise ValueError("give a rule or a refresh count, not both: refreshes=N is the paper's rule with N refreshes")
-    if refreshes is not None:
-        return Refresh(refreshes)
-    if rule is None:
-        return RECOMMENDED
-    if isinstance(rule, str):
-        return rule_from(rule)
-    if not isinstance(rule, Rule):
-        raise ValueError(f"a rule is {RULE_FORMS}, or a value such as oneclock.Fixed(0.95), got {rule!r}")
-    return rule
-
-
-def resolve_beta(
-    beta: float | None = None,
-    horizon: float | None = None,
-    rule: Rule | str | None = None,
-    refreshes: float | None = None,
-) -> float:
-    """The beta that an optimizer's keywords mean: `beta` itself, or `beta_for(horizon, rule, refreshes)`.
-
-    >>> resolve_beta(beta=0.9), resolve_beta(horizon=20_000, rule="paper")
-    (0.9, 0.95)
-    """
-    if (beta is None) == (horizon is None):
-        raise ValueError("give exactly one of beta= and horizon= (the useful training time in steps)")
-    if horizon is not None:
-        return beta_for(horizon, rule, refreshes)
-    if rule is not None or refreshes is not None:
-        raise ValueError("rule= and refreshes= turn a horizon into a beta: give them with horizon=, not with beta=")
-    assert beta is not None  # exactly one of the two is given
-    return checked_beta(beta)
-
-
-_KINDS: dict[str, tuple[type[SquareRoot | Refresh | Fixed | Power | PiecewisePower], tuple[int, ...]]] = {
-    "sqrt": (SquareRoot, (1,)),
-    "refresh": (Refresh, (1,)),
-    "fixed": (Fixed, (1,)),
-    "power": (Power, (2, 3)),
-    "piecewise": (PiecewisePower, (2,)),
-}
-"""A rule's text name, its class, and how many numbers it takes."""
-
 RULE_FORMS = "recommended, paper, sqrt:DIVISOR, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or piecewise:KNEE,ALPHA"
 """The text forms of a rule."""
+
+_KINDS: dict[str, Any] = {
+    "sqrt": SquareRoot,
+    "refresh": Refresh,
+    "fixed": Fixed,
+    "power": Power,
+    "piecewise": PiecewisePower,
+}
 
 
 def rule_from(text: str) -> Rule:
@@ -391,10 +279,49 @@ def rule_from(text: str) -> Rule:
         return RECOMMENDED if text == "recommended" else Refresh()
     kind, _, rest = text.partition(":")
     try:
-        make, counts = _KINDS[kind]
-        numbers = [int_if_whole(float(part)) for part in rest.split(",")]
-        if len(numbers) not in counts:
-            raise KeyError
-    except (KeyError, ValueError):
+        make, numbers = _KINDS[kind], [int_if_whole(float(part)) for part in rest.split(",")]
+        signature(make).bind(*numbers)
+    except (KeyError, ValueError, TypeError):
         raise ValueError(f"a rule is {RULE_FORMS}, got {text!r}") from None
     return make(*numbers)
+
+
+def resolve_rule(rule: Rule | str | None = None) -> Rule:
+    """The rule that a keyword means: the recommended one by default.
+
+    >>> resolve_rule("refresh:300"), resolve_rule("paper")
+    (Refresh(refreshes=300), Refresh(refreshes=1000))
+    """
+    if rule is None:
+        return RECOMMENDED
+    if isinstance(rule, str):
+        return rule_from(rule)
+    if not isinstance(rule, Rule):
+        raise ValueError(f"a rule is {RULE_FORMS}, or a value such as oneclock.Fixed(0.95), got {rule!r}")
+    return rule
+
+
+def beta_for(horizon: float, rule: Rule | str | None = None) -> float:
+    """The beta for a training of `horizon` steps: what optimizers and integrations call.
+
+    `oneclock.recommend` gives the same beta with its evidence.
+
+    >>> round(beta_for(20_000), 4), round(beta_for(1_200), 4), beta_for(2_000, rule="paper")
+    (0.9528, 0.8319, 0.5)
+    """
+    return resolve_rule(rule)(horizon)
+
+
+def resolve_beta(beta: float | None = None, horizon: float | None = None, rule: Rule | str | None = None) -> float:
+    """The beta that an optimizer's keywords mean: `beta` itself, or `beta_for(horizon, rule)`.
+
+    >>> resolve_beta(beta=0.9), resolve_beta(horizon=20_000, rule="paper")
+    (0.9, 0.95)
+    """
+    if (beta is None) == (horizon is None):
+        raise ValueError("give exactly one of beta= and horizon= (the useful training time in steps)")
+    if horizon is not None:
+        return beta_for(horizon, rule)
+    if rule is not None:
+        raise ValueError("rule= turns a horizon into a beta: give it with horizon=, not with beta=")
+    return checked_beta(beta)  # type: ignore[arg-type]  # exactly one of the two is given

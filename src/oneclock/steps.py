@@ -1,24 +1,15 @@
-"""Optimizer steps from steps, tokens or epochs. Pure Python."""
+"""Optimizer steps from steps, tokens or epochs, and numbers as people type them. Pure Python."""
 
 from __future__ import annotations
 
 import math
+import re
 
 from oneclock.rule import positive
 
 
 def steps_from_tokens(tokens: float, tokens_per_step: float) -> int:
     """Optimizer steps that `tokens` training tokens give; a last partial step counts.
-
-    Args:
-        tokens: Training tokens.
-        tokens_per_step: Tokens in one optimizer step.
-
-    Returns:
-        Optimizer steps.
-
-    Raises:
-        ValueError: If either is not a finite number above 0.
 
     >>> steps_from_tokens(2.6e9, tokens_per_step=131_072)
     19837
@@ -27,11 +18,9 @@ def steps_from_tokens(tokens: float, tokens_per_step: float) -> int:
 
 
 def steps_from_epochs(
-    epochs: float, samples: int, batch_size: int, accumulate: int = 1, drop_last: bool = False
+    epochs: float, samples: float, batch_size: float, accumulate: float = 1, drop_last: bool = False
 ) -> int:
     """Optimizer steps of `epochs` passes over `samples`; partial batches count unless `drop_last`, as in a DataLoader.
-
-    `batch_size` is what one forward pass sees over all devices; `accumulate` forward passes make one step.
 
     Args:
         epochs: Passes over the training set; a fraction will do.
@@ -40,17 +29,14 @@ def steps_from_epochs(
         accumulate: Forward passes that make one step.
         drop_last: Whether the last partial batch is dropped.
 
-    Returns:
-        Optimizer steps.
-
-    Raises:
-        ValueError: If a number makes no sense, or the samples do not fill one batch.
-
     >>> steps_from_epochs(50, samples=75_750, batch_size=128, drop_last=True)
     29550
     """
-    samples, batch_size = _whole(samples, "samples"), _whole(batch_size, "batch_size")
-    accumulate = _whole(accumulate, "accumulate")
+    counts = {"samples": samples, "batch_size": batch_size, "accumulate": accumulate}
+    for name, value in counts.items():
+        if positive(value, name) != int(value):
+            raise ValueError(f"{name} must be a whole number, got {value!r}")
+    samples, batch_size, accumulate = map(int, counts.values())
     batches = samples // batch_size if drop_last else -(-samples // batch_size)
     if not batches:
         raise ValueError(f"{samples} samples do not fill one batch of {batch_size}; lower batch_size or keep the last")
@@ -63,9 +49,9 @@ def planned_steps(
     tokens: float | None = None,
     tokens_per_step: float | None = None,
     epochs: float | None = None,
-    samples: int | None = None,
-    batch_size: int | None = None,
-    accumulate: int = 1,
+    samples: float | None = None,
+    batch_size: float | None = None,
+    accumulate: float = 1,
     drop_last: bool = False,
 ) -> float:
     """Optimizer steps from one of three: steps, tokens or epochs.
@@ -77,24 +63,42 @@ def planned_steps(
         raise ValueError("give the training time once: as steps, as tokens and tokens per step, or as epochs")
     if tokens is None and tokens_per_step is not None:
         raise ValueError("tokens per step go with tokens (--tokens)")
-    if epochs is None and (samples is not None or batch_size is not None or accumulate != 1 or drop_last):
+    if epochs is not None:
+        if samples is None or batch_size is None:
+            raise ValueError("epochs need the number of samples and the batch size (--samples, --batch-size)")
+        return steps_from_epochs(epochs, samples, batch_size, accumulate, drop_last)
+    if (samples, batch_size, accumulate, drop_last) != (None, None, 1, False):
         raise ValueError(
             "samples, batch size, accumulation and dropped batches go with epochs (--epochs); steps are those of "
             "the optimizer already"
         )
     if steps is not None:
         return positive(steps, "steps")
-    if tokens is not None:
-        if tokens_per_step is None:
-            raise ValueError("tokens need tokens per step beside them (--tokens-per-step)")
-        return steps_from_tokens(tokens, tokens_per_step)
-    if samples is None or batch_size is None:
-        raise ValueError("epochs need the number of samples and the batch size beside them (--samples, --batch-size)")
-    assert epochs is not None  # one of the three is known
-    return steps_from_epochs(epochs, samples, batch_size, accumulate, drop_last)
+    if tokens_per_step is None:
+        raise ValueError("tokens need tokens per step beside them (--tokens-per-step)")
+    return steps_from_tokens(tokens, tokens_per_step)  # type: ignore[arg-type]  # one of the three is given
 
 
-def _whole(value: int, name: str) -> int:
-    if positive(value, name) != int(value):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
-    return int(value)
+_TIMES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+_NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:[,_]\d{3})+|\d+)?(?:\.\d*)?(?:e[-+]?\d+)?)\s*([kmbgt]?)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+
+
+def count(text: str) -> float:
+    """A number of steps, tokens or the like, as people type it.
+
+    >>> count("20k"), count("20,000"), count("2.6B"), count("2e4")
+    (20000.0, 20000.0, 2600000000.0, 20000.0)
+    >>> count("2,0")
+    Traceback (most recent call last):
+    ValueError: '2,0' is not a number; type it as 20000, 20,000, 2e4 or 20k
+    """
+    if _THOUSANDS.fullmatch(text.strip()):
+        raise ValueError(f"{text!r} may mean {text.replace('.', '')} or {float(text):g}; write it without a point")
+    match = _NUMBER.fullmatch(text.strip())
+    try:
+        if match is None:
+            raise ValueError
+        return float(re.sub("[,_]", "", match[1])) * _TIMES[match[2].lower()]
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number; type it as 20000, 20,000, 2e4 or 20k") from None

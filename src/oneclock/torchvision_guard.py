@@ -2,18 +2,18 @@
 
 The torchvision of PyPI is built for the CUDA torch of PyPI. Beside a CPU build its compiled operators do not load, and
 `import torchvision` ends with "operator torchvision::nms does not exist", because it describes two operators that were
-never defined. Models and transforms need neither: on that very error, and only then, both are declared.
+never defined. Models and transforms need neither: on that very error, and only then, both are declared. Without
+torchvision, or without torch, there is nothing to do.
 """
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
-
-import torch
+from typing import Any
 
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-_declared: list[torch.library.Library] = []  # torch forgets the operators when the library object is collected
+_declared: list[Any] = []  # torch forgets the operators when the library object is collected
 
 
 def import_torchvision() -> None:
@@ -23,6 +23,8 @@ def import_torchvision() -> None:
     except RuntimeError as error:
         if "operator torchvision::nms does not exist" not in str(error):
             raise
+        import torch
+
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             del sys.modules[name]
         library = torch.library.Library("torchvision", "FRAGMENT")
@@ -30,8 +32,7 @@ def import_torchvision() -> None:
         library.define("qnms" + _SIGNATURE)
         _declared.append(library)
         importlib.import_module("torchvision")
-    except ImportError as error:
-        raise ImportError("vision models need torchvision: pip install 'oneclock[vision]'") from error
 
 
-import_torchvision()
+if importlib.util.find_spec("torchvision") and importlib.util.find_spec("torch"):
+    import_torchvision()

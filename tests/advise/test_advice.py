@@ -124,19 +124,17 @@ def test_a_short_horizon_has_a_beta_and_the_papers_rule_stands_beside_it():
     assert "(--rule paper)" in str(middle)
 
 
-def test_rule_and_refreshes_are_the_persons():
+def test_the_rule_is_the_persons():
     one = run(valley(), every=100, max_steps=4000, lr=3e-4)
     paper = advise(one, rule="paper")
     assert (paper.beta, paper.rule) == (recommend(paper.useful, "paper").beta, "paper")
     assert f'lr=0.0003, horizon={paper.useful:_}, rule="paper")' in paper.next
-    few = advise(one, refreshes=300)
+    few = advise(one, rule="refresh:300")
     assert few.beta == 1 - 300 / few.useful
     assert few.next == f"BalancedAdamW(model.parameters(), lr=0.0003, beta={format_beta(few.beta)})"
     short = advise(run(valley(), every=10, max_steps=400), rule="paper")
     assert short.beta is None
-    assert "leave --rule and --refreshes out" in short.doubts[0]
-    with pytest.raises(ValueError, match="not both"):
-        advise(one, rule="paper", refreshes=300)
+    assert "leave --rule out" in short.doubts[0]
 
 
 @pytest.mark.parametrize("unit", ["epochs", "tokens", "samples", "evaluations"])

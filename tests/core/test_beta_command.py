@@ -133,16 +133,6 @@ def test_a_negative_length_is_a_number_and_not_an_option(steps):
     assert re.search(r"No such option:? '?--nope", run("beta", "--nope", "5").stderr)
 
 
-@pytest.mark.parametrize("command", [["beta"], ["advise"], ["sweep"], ["lab", "train"]])
-def test_the_help_is_whole_where_python_drops_docstrings(command):
-    helps = [
-        subprocess.run([sys.executable, *flags, "-m", "oneclock", *command, "--help"], capture_output=True, text=True)
-        for flags in ([], ["-OO"])
-    ]
-    assert helps[0].returncode == 0
-    assert helps[0].stdout == helps[1].stdout
-
-
 @pytest.mark.parametrize("command", [["beta", "10k"], ["evidence", "--json"], ["--help"]])
 def test_a_reader_that_leaves_ends_the_command_without_a_word(command):
     line = [sys.executable, "-m", "oneclock", *command]

@@ -91,10 +91,8 @@ def test_the_recommended_memory_is_one_plus_a_seventh_of_the_root_of_the_length(
 
 def test_what_is_recommended_is_the_one_answer_until_somebody_chooses():
     assert rule.beta_for(20_000) == rule.RECOMMENDED(20_000) == rule.beta_for(20_000, rule="recommended")
-    assert rule.beta_for(2_000, rule="paper") == rule.beta_for(2_000, refreshes=1000) == 0.5
+    assert rule.beta_for(2_000, rule="paper") == rule.beta_for(2_000, rule="refresh:1000") == 0.5
     assert rule.beta_for(2_000, rule=rule.Fixed(0.9)) == rule.beta_for(2_000, rule="fixed:0.9") == 0.9
-    with pytest.raises(ValueError, match="give a rule or a refresh count, not both"):
-        rule.beta_for(2_000, rule="paper", refreshes=300)
 
 
 def test_a_tie_goes_to_the_smaller_beta():

@@ -9,6 +9,7 @@ from oneclock.integrations.huggingface import RefreshCallback, _schedule, balanc
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments  # isort: skip
 
 STEPS, REFRESHES, BETA = 40, 4, 0.9
+RULE = f"refresh:{REFRESHES}"
 
 
 class Tokens(Dataset):
@@ -54,7 +55,7 @@ def arguments(folder, **changes):
 def trainer_of(args, **options):
     return Trainer(
         tiny_gpt2(), args, train_dataset=Tokens(64, seed=1), eval_dataset=Tokens(16, seed=2),
-        optimizer_cls_and_kwargs=balanced_adamw(args, refreshes=REFRESHES, **options), callbacks=[RefreshCallback()],
+        optimizer_cls_and_kwargs=balanced_adamw(args, rule=RULE, **options), callbacks=[RefreshCallback()],
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint  # isort: skip
 from lightning.pytorch.loggers import CSVLogger  # isort: skip
 
 STEPS, REFRESHES, BETA = 40, 4, 0.9
+RULE = f"refresh:{REFRESHES}"
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
@@ -65,7 +66,7 @@ def saving_in(folder):
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fit")
     trainer = trainer_of(folder, callbacks=[RefreshCallback(), saving_in(folder)])
-    module = Digits(refreshes=REFRESHES)
+    module = Digits(rule=RULE)
     trainer.fit(module, *loaders())
     return trainer, module, folder
 
@@ -101,7 +102,7 @@ def test_it_matches_the_plain_torch_run(finished):
 
 def test_a_resumed_run_has_the_beta_and_ends_at_the_same_weights(finished, tmp_path):
     trainer, straight, folder = finished
-    module, callback = Digits(refreshes=REFRESHES), RefreshCallback()
+    module, callback = Digits(rule=RULE), RefreshCallback()
     again = trainer_of(tmp_path, callbacks=[callback, saving_in(folder)])
     again.fit(module, *loaders(), ckpt_path=folder / "step=20.ckpt")
     assert again.optimizers[0].beta == BETA
@@ -116,7 +117,7 @@ def test_a_resumed_run_has_the_beta_and_ends_at_the_same_weights(finished, tmp_p
 
 def test_accumulated_batches_make_fewer_steps(tmp_path):
     trainer = trainer_of(tmp_path, accumulate_grad_batches=2, enable_checkpointing=False, limit_val_batches=0)
-    trainer.fit(Digits(refreshes=5), *loaders())
+    trainer.fit(Digits(rule="refresh:5"), *loaders())
     assert trainer.global_step == 20
     assert trainer.optimizers[0].beta == 0.75
 
@@ -135,7 +136,7 @@ def test_training_without_an_end_asks_for_a_horizon(tmp_path):
 
 def test_the_advice_is_printed_when_training_ends(tmp_path, capsys):
     trainer = trainer_of(tmp_path, max_steps=10, max_epochs=-1, enable_checkpointing=False, val_check_interval=1)
-    trainer.fit(Digits(refreshes=REFRESHES, maximize=True), *loaders())  # uphill: the first evaluation stays the best
+    trainer.fit(Digits(rule=RULE, maximize=True), *loaders())  # uphill: the first evaluation stays the best
     printed = capsys.readouterr().out
     assert printed.count("oneclock: the validation loss turned near step 1 ") == 1  # said once, while training
     assert "oneclock: Useful for 1 of 10 steps" in printed

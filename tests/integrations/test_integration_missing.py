@@ -24,10 +24,8 @@ def test_a_missing_package_is_one_pip_command_away(monkeypatch, integration, pac
 
 def test_without_torchvision_there_is_nothing_to_guard(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    for name in ("oneclock.integrations.torchvision_first", "oneclock.torchvision_guard"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    importlib.import_module("oneclock.integrations.torchvision_first")
-    assert "oneclock.torchvision_guard" not in sys.modules
+    monkeypatch.delitem(sys.modules, "oneclock.torchvision_guard", raising=False)
+    importlib.import_module("oneclock.torchvision_guard")
 
 
 @pytest.mark.parametrize("module", ["optim", "integrations.huggingface", "integrations.lightning"])

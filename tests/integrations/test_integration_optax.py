@@ -15,7 +15,7 @@ from oneclock.integrations.optax import balanced_adam, balanced_adamw
 from oneclock.rule import beta_for
 
 STEPS, LR, DECAY = 60, 1e-2, 0.1
-OPTIONS = dict(horizon=600, refreshes=60)  # beta 0.9
+OPTIONS = dict(horizon=600, rule="refresh:60")  # beta 0.9
 
 
 def batches():
@@ -127,7 +127,7 @@ def test_the_learning_rate_can_be_injected():
 @pytest.mark.parametrize("make", [balanced_adam, balanced_adamw])
 @pytest.mark.parametrize("steps", [1, 100, 1_000, 1_200, 6_000, 20_000, 40_000, 10**6])
 def test_a_horizon_gives_the_one_answer(make, steps):
-    for options in ({}, {"rule": "power:0.05,0.2"}, {"refreshes": 0.5}):
+    for options in ({}, {"rule": "power:0.05,0.2"}, {"rule": "refresh:0.5"}):
         optimizer = make(LR, horizon=steps, **options)
         _, state = optimizer.update(jnp.ones(1), optimizer.init(jnp.ones(1)), jnp.ones(1))
         assert float(state[0].mu[0]) == pytest.approx(1 - beta_for(steps, **options), rel=1e-6)
@@ -142,5 +142,5 @@ def test_what_it_refuses(make):
         make(LR, beta=0.9, b2=0.999)
     with pytest.raises(ValueError, match="the horizon must exceed 1000"):
         make(LR, horizon=500, rule="paper")
-    with pytest.raises(ValueError, match="give them with horizon=, not with beta="):
-        make(LR, beta=0.9, refreshes=300)
+    with pytest.raises(ValueError, match="give it with horizon=, not with beta="):
+        make(LR, beta=0.9, rule="paper")

@@ -10,8 +10,13 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from oneclock import BalancedAdamW, Refresh, RefreshScheduler, steps_from_epochs
-from oneclock.integrations import torchvision_first  # noqa: F401
+from oneclock import (
+    BalancedAdamW,
+    Refresh,
+    RefreshScheduler,
+    steps_from_epochs,
+    torchvision_guard,  # noqa: F401
+)
 
 LR, DECAY, REFRESHES = 1e-2, 0.1, 4
 
@@ -35,7 +40,7 @@ def test_accelerate_with_accumulation_matches_the_plain_run_and_resumes(tmp_path
     def new_run():
         accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
         net = model()
-        optimizer = BalancedAdamW(net.parameters(), LR, horizon=steps, refreshes=REFRESHES, weight_decay=DECAY)
+        optimizer = BalancedAdamW(net.parameters(), LR, horizon=steps, rule=f"refresh:{REFRESHES}", weight_decay=DECAY)
         net, optimizer, data = accelerator.prepare(net, optimizer, loader())
         scheduler = RefreshScheduler(optimizer, steps, REFRESHES)
         accelerator.register_for_checkpointing(scheduler)

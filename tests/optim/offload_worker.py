@@ -9,8 +9,10 @@ import socket
 import torch
 from torch import nn
 
-from oneclock import BalancedAdamW
-from oneclock.integrations import torchvision_first  # noqa: F401
+from oneclock import (
+    BalancedAdamW,
+    torchvision_guard,  # noqa: F401
+)
 
 
 def model():

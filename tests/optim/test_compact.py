@@ -227,7 +227,7 @@ def test_the_layout_does_not_change_the_numbers(layout):
         "sliced": lambda x: torch.stack([x, x], -1)[..., 0],
         "channels_last": lambda x: x.contiguous(memory_format=torch.channels_last),
     }[layout]
-    compact_group._warn_of_layout.cache_clear()
+    compact_group._warn_of_slow_step.cache_clear()
     start = torch.randn(4, 6, 3, 5)
     grads = [torch.randn(4, 6, 3, 5) for _ in range(4)]
     plain, odd = torch.nn.Parameter(start.clone()), torch.nn.Parameter(arranged(start))
@@ -347,7 +347,7 @@ def test_what_else_is_refused():
 
 
 def test_without_numba_it_is_plain_torch_with_one_warning_and_fused_asks_for_it(monkeypatch):
-    caches = compact_group.kernel_for, compact_group._warn_once
+    caches = compact_group.kernel_for, compact_group._warn_of_slow_step
     monkeypatch.setattr(compact_group.importlib.util, "find_spec", lambda name: None)
     for cache in caches:
         cache.cache_clear()

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from oneclock.optim.dither import MASK, dither, step_keys
-from oneclock.optim.shards import blocks, positions
+from oneclock.optim.dither import MASK, blocks, dither, positions, step_keys
 
 COUNT = 2**18
 

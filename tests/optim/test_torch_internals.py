@@ -13,9 +13,9 @@ from torch.distributed.tensor import DTensor, Shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from oneclock import BalancedAdamW
-from oneclock.optim import tied
+from oneclock.optim import balanced
 
-OPTIM = Path(tied.__file__).parent
+OPTIM = Path(balanced.__file__).parent
 
 
 def test_init_group_takes_these_lists_in_this_order():
@@ -43,7 +43,7 @@ def test_the_wrapped_step_carries_hooked():
     """`step.hooked` and `step.__wrapped__`: read, so that hooks run once although our `step` calls Adam's."""
     torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
     assert torch.optim.Adam.step.hooked  # type: ignore[attr-defined]
-    assert not getattr(tied._TORCHS_STEP, "hooked", False)
+    assert not getattr(balanced._TORCHS_STEP, "hooked", False)
 
 
 def test_a_distributed_tensor_lists_its_chunk():
@@ -64,7 +64,7 @@ def test_the_listed_devices_have_a_fused_kernel():
     """`_get_fused_kernels_supported_devices`: not used; only compared with our own list."""
     from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 
-    assert set(tied.FUSED_DEVICES) <= set(_get_fused_kernels_supported_devices())
+    assert set(balanced.FUSED_DEVICES) <= set(_get_fused_kernels_supported_devices())
 
 
 def test_nothing_else_that_is_private_is_used():

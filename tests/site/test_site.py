@@ -9,8 +9,8 @@ from opened_page import ARTIFACTS
 
 import oneclock
 from oneclock import rule
-from oneclock.cli.numbers import count
 from oneclock.evidence.model import known_range
+from oneclock.steps import count
 
 
 @pytest.fixture

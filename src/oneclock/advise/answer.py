@@ -86,7 +86,6 @@ def advise(
     schedule: str | None = None,
     next_steps: float | None = None,
     rule: Rule | str | None = None,
-    refreshes: float | None = None,
     metric: str | None = None,
     step: str | None = None,
     steps_per_epoch: float | None = None,
@@ -104,7 +103,6 @@ def advise(
             learning rates in the log.
         next_steps: The planned length of the next run.
         rule: As `oneclock.recommend` takes it: "recommended" (the default), "paper" or another rule.
-        refreshes: The paper's rule with another refresh count.
         metric, step, steps_per_epoch, tokens_per_step, columns, higher_is_better: As `read_log` takes them.
 
     Returns:
@@ -127,7 +125,7 @@ def advise(
         columns=columns,
         higher_is_better=higher_is_better,
     )
-    runs, unit, rule = material.runs, material.unit, resolve_rule(rule, refreshes)
+    runs, unit, rule = material.runs, material.unit, resolve_rule(rule)
     if material.diverged and budget is not None:  # a run that diverged did not reach its plan
         budget = min(budget, max(run.curve.steps[-1] for run in runs))
     groups = two_best_betas(runs)

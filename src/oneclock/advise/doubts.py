@@ -28,8 +28,7 @@ def _about_rule(advice: Advice, rule: Rule) -> list[str]:
     if advice.unit != "steps":
         return []
     if advice.beta is None:
-        steps = plain(advice.horizon)
-        return [f"the rule {advice.rule} has no beta for {steps} steps; leave --rule and --refreshes out"]
+        return [f"the rule {advice.rule} has no beta for {plain(advice.horizon)} steps; leave --rule out"]
     return list(recommend(advice.horizon, rule).notes)
 
 

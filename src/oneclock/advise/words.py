@@ -50,7 +50,7 @@ def next_line(advice: Advice, rule: Rule) -> str:
     if advice.unit in _TO_STEPS:
         return _TO_STEPS[advice.unit]
     if advice.beta is None:
-        return "Leave --rule and --refreshes out to get the recommended beta."
+        return "Leave --rule out to get the recommended beta."
     lr = "..." if advice.lr is None else f"{advice.lr:g}"
     start = f"BalancedAdamW(model.parameters(), lr={lr}"
     if rule not in (RECOMMENDED, Refresh()):

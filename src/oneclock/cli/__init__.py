@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, evidence, export, lab, report, retry, schema, status, sweep, work
-from oneclock.cli.docstrings import docstring
+from oneclock.cli import advise, analyse, beta, evidence, export, report, retry, schema, status, sweep, work
+from oneclock.lab import cli as lab
 from oneclock.plain_text import printable
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -35,11 +35,11 @@ _PANELS: dict[str, dict[str, Any]] = {
         "report": report.command,
         "export": export.command,
     },
+    "For scripts": {"schema": schema.command},
 }
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
-app.command("schema", rich_help_panel="For scripts")(schema.command)
 app.add_typer(lab.app(_SETTINGS), name="lab", rich_help_panel="Reproduce the paper")
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
@@ -68,7 +68,9 @@ def _options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Bad input is one line on stderr and exit code 2; ONECLOCK_DEBUG=1 shows the traceback."""
     try:
-        code = _command_line()(arguments, prog_name="oneclock", standalone_mode=False)
+        code = _without_metavar_of_flags(typer.main.get_command(app))(
+            arguments, prog_name="oneclock", standalone_mode=False
+        )
         print(end="", flush=True)
     except BrokenPipeError:
         code = _reader_left()
@@ -97,19 +99,14 @@ def _about_negative(arguments: list[str] | None, error: Exception) -> str | None
     return None if negative is None else f"{negative} is a negative number; give a number above 0"
 
 
-def _command_line() -> Any:
+def _without_metavar_of_flags(command: Any) -> Any:
     """The command line, its flags without the `<bool>` that newer versions of Typer put behind them."""
-    whole = typer.main.get_command(app)
-    left: list[Any] = [whole]
-    while left:
-        one = left.pop()
-        left += getattr(one, "commands", {}).values()
-        if one.help is None and one.callback is not None:
-            one.help = docstring(one.callback)
-        for parameter in one.get_params(typer.Context(one, **_SETTINGS)):  # with --help, which it adds
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-    return whole
+    for parameter in command.get_params(typer.Context(command, **_SETTINGS)):  # with --help, which it adds
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    for one in getattr(command, "commands", {}).values():
+        _without_metavar_of_flags(one)
+    return command
 
 
 def _reader_left() -> int:

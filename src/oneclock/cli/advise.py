@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from oneclock.cli.numbers import count
 from oneclock.guards import COPY, copied
-
-if TYPE_CHECKING:
-    from oneclock.advise import Advice
-    from oneclock.logs import Log
+from oneclock.steps import count
 
 
 def command(
@@ -40,9 +37,6 @@ def command(
         float | None, typer.Option(parser=count, help="Turns a log of tokens, or of samples, into steps.")
     ] = None,
     rule: Annotated[str | None, typer.Option(help="recommended (the default), paper, or another rule.")] = None,
-    refreshes: Annotated[
-        float | None, typer.Option(parser=count, help="The paper's rule with this many refreshes.")
-    ] = None,
     higher_is_better: Annotated[
         bool | None,
         typer.Option(
@@ -70,7 +64,6 @@ def command(
             schedule=schedule,
             next_steps=next_steps,
             rule=rule,
-            refreshes=refreshes,
             metric=metric,
             step=step,
             steps_per_epoch=steps_per_epoch,
@@ -78,25 +71,12 @@ def command(
             higher_is_better=higher_is_better,
             columns=None if columns is None else [name.strip() for name in columns.split(",")],
         )
-    advice = dataclasses.replace(advice, logs=tuple(map(_named, advice.logs)))
-    print(_json(advice) if as_json else advice)
-
-
-def _named(log: Log) -> Log:
-    """The name of a log for messages: a copy of standard input is called standard input."""
-    return dataclasses.replace(log, path="standard input") if Path(log.path).name == COPY else log
-
-
-def _json(advice: Advice) -> str:
-    """Everything but the curves themselves."""
-    import json
-
-    values = {field.name: getattr(advice, field.name) for field in dataclasses.fields(advice)}
-    values["logs"] = [
-        {name: value for name, value in vars(log).items() if name != "runs"} | {"direction": vars(log.direction)}
-        for log in advice.logs
-    ]
-    values["runs"] = [dataclasses.asdict(run) for run in advice.runs]
-    values["paper"] = dataclasses.asdict(advice.paper)
-    values["used"] = None if advice.used is None else dataclasses.asdict(advice.used)
-    return json.dumps(values, indent=2, allow_nan=False)
+    named = [replace(log, path="standard input") if Path(log.path).name == COPY else log for log in advice.logs]
+    advice = replace(advice, logs=tuple(named))
+    if not as_json:
+        print(advice)
+        return
+    values = asdict(advice)
+    for log in values["logs"]:
+        del log["runs"]  # the curves
+    print(json.dumps(values, indent=2, allow_nan=False))

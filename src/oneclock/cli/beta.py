@@ -11,9 +11,8 @@ import typer
 
 from oneclock.cli import beta_screen
 from oneclock.cli.evidence import OWN_SWEEPS, own_sweeps
-from oneclock.cli.numbers import count
 from oneclock.recommend import evidence_for, recommend
-from oneclock.steps import planned_steps
+from oneclock.steps import count, planned_steps
 
 
 def command(
@@ -61,7 +60,7 @@ def command(
         tokens=tokens,
         tokens_per_step=None if tokens is None else tokens_per_step,
         epochs=epochs,
-        samples=samples,  # type: ignore[arg-type]  # a whole number, or it says so
+        samples=samples,
         batch_size=batch_size,
         accumulate=accumulate,
         drop_last=drop_last,
@@ -71,11 +70,8 @@ def command(
     behind = evidence_for(length, rule, tokens_per_batch=tokens_per_step, evidence=own)
     if as_json:
         print(json.dumps(dataclasses.asdict(answer) | {"evidence": dataclasses.asdict(behind)}, indent=2))
+    elif untied:
+        print("\n".join(beta_screen.two_betas_screen(answer, behind)))
     else:
         before = recommend(length, rule) if own else None
-        lines = (
-            beta_screen.two_betas_screen(answer, behind)
-            if untied
-            else beta_screen.one_beta_screen(answer, behind, before)
-        )
-        print("\n".join(line.rstrip() for line in lines))
+        print("\n".join(beta_screen.one_beta_screen(answer, behind, before)))

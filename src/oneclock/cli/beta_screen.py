@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from oneclock.evidence.excess import Excess
 from oneclock.evidence.near import NearRow, RateAdvice
@@ -14,23 +14,134 @@ from oneclock.recommend import Evidence, Recommendation, format_beta
 FEW = 3
 """With fewer sweeps than this, no advice on the learning rate is given."""
 
+_ONE_RATE = "^ one learning rate for all betas: it may suit some better."
+
 
 def one_beta_screen(answer: Recommendation, behind: Evidence, before: Recommendation | None = None) -> list[str]:
     """The answer with one beta; `before` is the answer without the user's own evidence."""
+    betas, cost = behind.two_betas, behind.two_betas.tying
+    tying = "cost of tying not known here (--untied)"
+    if cost is not None:
+        span = f"{_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks"
+        tying = f"tying costs {_percent(cost.percent)} % ({span})"
+    keywords = f"beta={format_beta(answer.beta)}"
+    if answer.rule in ("recommended", "paper"):
+        keywords = f"horizon={math.ceil(answer.steps):_}" + (', rule="paper"' if answer.rule == "paper" else "")
     lines = [
         f"beta {format_beta(answer.beta, 3)}, a memory of {answer.memory_horizon:,.3g} steps",
         f"{_range(answer)}: expected to lose at most 0.2 % more",
+        *([] if before is None else [f"without your evidence: {_range(before)}"]),
+        *_notes(answer),
+        "",
+        *_near(behind.near, "recommended" if answer.rule == "recommended" else "this rule"),
+        "",
     ]
-    if before is not None:
-        lines.append(f"without your evidence: {_range(before)}")
-    lines += _notes(answer)
-    lines += ["", *_near(behind.near, answer), ""]
     for index, text in enumerate(_lr_lines(behind.learning_rate)):
         lines.append(f"{'' if index else 'learning rate':<16}{text}")
-    lines.append(f"two betas       {_pair(behind.two_betas)}: {_tying(behind.two_betas)}")
+    lines.append(f"two betas       ({format_beta(betas.beta1, 2)}, {format_beta(betas.beta2, 2)}): {tying}")
     if answer.rule == "recommended":
-        lines.append(f"paper's rule    {_paper(answer)}")
-    return [*lines, "", f"BalancedAdamW(model.parameters(), lr=..., {_keywords(answer)})"]
+        paper = "none: it needs more than 1,000 steps"
+        if answer.paper_beta is not None:
+            paper = f"{format_beta(answer.paper_beta, 3)} (--rule paper)"
+        lines.append(f"paper's rule    {paper}")
+    return [*lines, "", f"BalancedAdamW(model.parameters(), lr=..., {keywords})"]
+
+
+def two_betas_screen(answer: Recommendation, behind: Evidence) -> list[str]:
+    """The answer with two betas."""
+    betas = behind.two_betas
+    memories = [f"a memory of {1 / (1 - beta):,.3g} steps" for beta in (betas.beta1, betas.beta2)]
+    lines = [
+        f"beta1 {format_beta(betas.beta1, 3)}, {memories[0]}; {_range(answer)} do as well",
+        f"beta2 {format_beta(betas.beta2, 3)}, {memories[1]}: a 32nd of the training",
+    ]
+    if betas.half_life_beta2 is not None:
+        lines.append(f"beta2 {format_beta(betas.half_life_beta2, 3)} has a half-life of 10 M tokens (arXiv 2507.07101)")
+    lines += [*_notes(answer), ""]
+    lines += _beta2_rows(betas)
+    if betas.pairs:
+        lines += [
+            "",
+            "Sweeps of tied betas near this length that also tried the recommended beta1 with",
+            "another beta2; its loss above that of tied betas, in % (below 0: tying costs):",
+            *_table(
+                ("source", "steps", "sweeps", "beta2", "mean", "smallest", "largest"),
+                (
+                    (
+                        row.source,
+                        _span(row.steps_low, row.steps_high),
+                        str(row.sweeps),
+                        f"{row.beta2:g}",
+                        *map(_percent, (row.worse, row.low, row.high)),
+                    )
+                    for row in betas.pairs
+                ),
+            ),
+        ]
+    pair = f"betas=({format_beta(betas.beta1)}, {format_beta(betas.beta2)})"
+    return [*lines, "", f"torch.optim.AdamW(model.parameters(), lr=..., {pair})"]
+
+
+def _near(rows: Sequence[NearRow], name: str) -> list[str]:
+    if not rows:
+        return ["No known sweep is near this length."]
+    table = _table(
+        ("source", "weights", "steps", "sweeps", name, ".9,.999", ".9,.95"),
+        (
+            (
+                row.source + ("" if row.chose else "*") + ("" if row.lr_tuned else "^"),
+                _span(row.weights_low, row.weights_high),
+                _span(row.steps_low, row.steps_high),
+                str(row.sweeps),
+                ("over " if row.at_least else "") + _percent(row.loses),
+                _percent(row.default_betas),
+                _percent(row.language_betas),
+            )
+            for row in rows
+        ),
+    )
+    return [
+        "Sweeps near this length; loss above the best beta of the sweep, mean in %:",
+        *table,
+        "* took no part in choosing the rule. Below 0: better than every tied beta swept.",
+        "Empty: not run." if all(row.lr_tuned for row in rows) else f"{_ONE_RATE} Empty: not run.",
+    ]
+
+
+def _lr_lines(advice: Sequence[RateAdvice]) -> list[str]:
+    lines = []
+    for one in advice:
+        span = f"{one.low:g}" if one.low == one.high else f"{one.low:g} to {one.high:g}"
+        change = "tune it" if one.sweeps < FEW else "keep it" if one.factor == 1 else f"try it x {one.factor:.2g}"
+        count = "1 sweep" if one.sweeps == 1 else f"{one.sweeps} sweeps"
+        lines.append(f"from ({one.beta1:g}, {one.beta2:g}): {change} (best moved x {span}; {count})")
+    return lines or ["not measured near this length: tune it"]
+
+
+def _beta2_rows(betas: TwoBetas) -> list[str]:
+    if betas.extrapolated:
+        return ["No known sweep over beta2 is near this length: beta2 is extrapolated."]
+    table = _table(
+        ("source", "weights", "steps", "tokens/step", "best", "this beta2", "tied", "0.999"),
+        (
+            (
+                row.source + ("" if row.lr_tuned else "^") + ("+" if row.values < FEWEST else ""),
+                _span(row.weights, row.weights),
+                short_number(row.steps),
+                _span(row.tokens_per_batch, row.tokens_per_batch),
+                format_beta(row.best_beta2, 2),
+                *map(_bounded, (row.loses, row.tied, row.torch_default)),
+            )
+            for row in betas.rows
+        ),
+    )
+    lines = ["Sweeps over beta2 near this length; loss above the best beta2, in %:", *table]
+    lines += ["tied: beta2 at the recommended beta, and beta1 as in the source (mostly 0.9)."]
+    if not all(row.lr_tuned for row in betas.rows):
+        lines.append(_ONE_RATE)
+    if any(row.values < FEWEST for row in betas.rows):
+        lines.append("+ two values of beta2 only: between them the figure comes from a straight line.")
+    return lines
 
 
 def _notes(answer: Recommendation) -> list[str]:
@@ -41,51 +152,20 @@ def _range(answer: Recommendation) -> str:
     return f"betas from {format_beta(answer.beta_low, 2)} to {format_beta(answer.beta_high, 2)}"
 
 
-def _paper(answer: Recommendation) -> str:
-    if answer.paper_beta is None:
-        return "none: it needs more than 1,000 steps"
-    return f"{format_beta(answer.paper_beta, 3)} (--rule paper)"
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Aligned lines: the first column to the left, the others to the right."""
+    lines = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    gap = "  " if sum(widths) + 2 * len(widths) <= 82 else " "
+    return [gap.join([first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])]).rstrip() for first, *rest in lines]
 
 
-def _pair(betas: TwoBetas) -> str:
-    return f"({format_beta(betas.beta1, 2)}, {format_beta(betas.beta2, 2)})"
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{round(value, 1) + 0.0:.1f}"
 
 
-def _tying(betas: TwoBetas) -> str:
-    if betas.tying is None:
-        return "cost of tying not known here (--untied)"
-    cost = betas.tying
-    return f"tying costs {_percent(cost.percent)} % ({_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks)"
-
-
-def _keywords(answer: Recommendation) -> str:
-    if answer.rule not in ("recommended", "paper"):
-        return f"beta={format_beta(answer.beta)}"
-    return f"horizon={math.ceil(answer.steps):_}" + (', rule="paper"' if answer.rule == "paper" else "")
-
-
-def _near(rows: Sequence[NearRow], answer: Recommendation) -> list[str]:
-    if not rows:
-        return ["No known sweep is near this length."]
-    name = "recommended" if answer.rule == "recommended" else "this rule"
-    head = f"{'source':<11}{'weights':>13}{'steps':>16}{'sweeps':>7}{name:>13}{'.9,.999':>9}{'.9,.95':>8}"
-    lines = ["Sweeps near this length; loss above the best beta of the sweep, mean in %:", head]
-    for row in rows:
-        mark = ("" if row.chose else "*") + ("" if row.lr_tuned else "^")
-        ours = _percent(row.loses, bool(row.at_least))
-        lines.append(
-            f"{row.source + mark:<11}{_span(row.weights_low, row.weights_high):>13}"
-            f"{_span(row.steps_low, row.steps_high):>16}{row.sweeps:>7}{ours:>13}"
-            f"{_percent(row.default_betas):>9}{_percent(row.language_betas):>8}"
-        )
-    lines.append("* took no part in choosing the rule. Below 0: better than every tied beta swept.")
-    if all(row.lr_tuned for row in rows):
-        return [*lines, "Empty: not run."]
-    return [*lines, "^ one learning rate for all betas: it may suit some better. Empty: not run."]
-
-
-def _percent(value: float | None, at_least: bool = False) -> str:
-    return "" if value is None else f"{'over ' if at_least else ''}{round(value, 1) + 0.0:.1f}"
+def _bounded(excess: Excess) -> str:
+    return ("over " if excess.at_least and excess.percent > 0.05 else "") + _percent(excess.percent)
 
 
 def _span(low: int | None, high: int | None) -> str:
@@ -105,78 +185,3 @@ def short_number(value: float) -> str:
         if value >= 0.9995 * size:
             return f"{value / size:.3g} {letter}" if value >= 100 * size else f"{value / size:.2g} {letter}"
     return f"{value:g}"
-
-
-def _lr_lines(advice: Sequence[RateAdvice]) -> list[str]:
-    if not advice:
-        return ["not measured near this length: tune it"]
-    lines = []
-    for one in advice:
-        span = f"{one.low:g}" if one.low == one.high else f"{one.low:g} to {one.high:g}"
-        change = "tune it" if one.sweeps < FEW else "keep it" if one.factor == 1 else f"try it x {one.factor:.2g}"
-        count = "1 sweep" if one.sweeps == 1 else f"{one.sweeps} sweeps"
-        lines.append(f"from ({one.beta1:g}, {one.beta2:g}): {change} (best moved x {span}; {count})")
-    return lines
-
-
-def two_betas_screen(answer: Recommendation, behind: Evidence) -> list[str]:
-    """The answer with two betas."""
-    betas = behind.two_betas
-    lines = [
-        f"beta1 {format_beta(betas.beta1, 3)}, a memory of {1 / (1 - betas.beta1):,.3g} steps; "
-        f"{_range(answer)} do as well",
-        f"beta2 {format_beta(betas.beta2, 3)}, a memory of {1 / (1 - betas.beta2):,.3g} steps: a 32nd of the training",
-    ]
-    if betas.half_life_beta2 is not None:
-        lines.append(f"beta2 {format_beta(betas.half_life_beta2, 3)} has a half-life of 10 M tokens (arXiv 2507.07101)")
-    lines += _notes(answer)
-    if betas.extrapolated:
-        lines += ["", "No known sweep over beta2 is near this length: beta2 is extrapolated."]
-    else:
-        lines += ["", *_beta2_rows(betas)]
-    if betas.pairs:
-        lines += ["", *_pair_rows(betas)]
-    pair = f"betas=({format_beta(betas.beta1)}, {format_beta(betas.beta2)})"
-    return [*lines, "", f"torch.optim.AdamW(model.parameters(), lr=..., {pair})"]
-
-
-def _beta2_rows(betas: TwoBetas) -> list[str]:
-    head = f"{'source':<11}{'weights':>8}{'steps':>8}{'tokens/step':>12}{'best':>9}{'this beta2':>11}{'tied':>10}"
-    lines = [
-        "Sweeps over beta2 near this length; loss above the best beta2, in %:",
-        f"{head}{'0.999':>9}",
-    ]
-    lines += [
-        f"{row.source:<11}{_span(row.weights, row.weights):>8}{short_number(row.steps):>8}"
-        f"{_span(row.tokens_per_batch, row.tokens_per_batch):>12}{format_beta(row.best_beta2, 2):>9}"
-        f"{_bounded(row.loses):>11}{_bounded(row.tied):>10}{_bounded(row.torch_default):>9}"
-        for row in betas.rows
-    ]
-    lines += textwrap.wrap(
-        "tied: beta2 at the recommended beta, while beta1 stays at what the source used, mostly near 0.9.", 80
-    )
-    few = sorted({row.source for row in betas.rows if row.values < FEWEST})
-    if few:
-        words = f"{', '.join(few)} tried two values of beta2: between them the figure comes from a straight line."
-        lines += textwrap.wrap(words, 80)
-    tuned = sorted({row.source for row in betas.rows if row.lr_tuned})
-    tuning = f"were tuned for every beta2 in {', '.join(tuned)} alone" if tuned else "were not tuned again"
-    return [*lines, f"Learning rates {tuning}."]
-
-
-def _pair_rows(betas: TwoBetas) -> list[str]:
-    lines = [
-        "Sweeps of tied betas near this length that also tried the recommended beta1 with",
-        "another beta2; its loss above that of tied betas, in % (below 0: tying costs):",
-        f"{'source':<11}{'steps':>16}{'sweeps':>8}{'beta2':>8}{'mean':>8}{'smallest':>10}{'largest':>9}",
-    ]
-    lines += [
-        f"{row.source:<11}{_span(row.steps_low, row.steps_high):>16}{row.sweeps:>8}{row.beta2:>8g}"
-        f"{_percent(row.worse):>8}{_percent(row.low):>10}{_percent(row.high):>9}"
-        for row in betas.pairs
-    ]
-    return lines
-
-
-def _bounded(excess: Excess) -> str:
-    return f"{'over ' if excess.at_least and excess.percent > 0.05 else ''}{excess.percent + 0.0:.1f}"

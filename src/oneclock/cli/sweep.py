@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneclock.cli.numbers import count
 from oneclock.plain_text import printable
+from oneclock.steps import count
 
 if TYPE_CHECKING:
     from oneclock.sweep import Execution, Plan

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Any
 
-from oneclock.integrations import torchvision_first  # noqa: F401
+from oneclock import torchvision_guard  # noqa: F401  before transformers
 from oneclock.integrations.running import TurnWatch, advice, beta_figures
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
@@ -19,7 +19,7 @@ from oneclock.rule import Rule, beta_for
 from oneclock.steps import steps_from_epochs
 
 try:
-    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+    from transformers import TrainerCallback, TrainerState, TrainingArguments
 except ModuleNotFoundError as error:
     raise ImportError("the transformers integration needs transformers: pip install 'oneclock[language]'") from error
 
@@ -30,20 +30,19 @@ def balanced_adamw(
     *,
     horizon: float | None = None,
     rule: Rule | str | None = None,
-    refreshes: float | None = None,
     **options: Any,
 ) -> tuple[type[BalancedAdamW], dict[str, Any]]:
     """What `Trainer(optimizer_cls_and_kwargs=..)` takes: BalancedAdamW with the arguments' lr, eps and weight decay.
 
     The horizon, in optimizer steps, is `args.max_steps`; where the arguments count epochs instead, give the training
     set or its length as `train_samples`. Where training is useful for less than it runs, give `horizon`. `rule` and
-    `refreshes` say how it becomes beta, as in BalancedAdamW, whose other options may follow. Beta is written to
-    `args.adam_beta1` and `args.adam_beta2`, so that whatever records the arguments records it.
+    `options` are those of BalancedAdamW. Beta is written to `args.adam_beta1` and `args.adam_beta2`, so that whatever
+    records the arguments records it.
     """
     steps = trainer_steps(args, train_samples) if horizon is None else horizon
-    args.adam_beta1 = args.adam_beta2 = beta_for(steps, rule, refreshes)
+    args.adam_beta1 = args.adam_beta2 = beta_for(steps, rule)
     settings = {"lr": args.learning_rate, "eps": args.adam_epsilon, "weight_decay": args.weight_decay}
-    return BalancedAdamW, {**settings, "horizon": steps, "rule": rule, "refreshes": refreshes, **options}
+    return BalancedAdamW, {**settings, "horizon": steps, "rule": rule, **options}
 
 
 def trainer_steps(args: TrainingArguments, train_samples: int | Sized | None = None) -> int:
@@ -69,8 +68,8 @@ class RefreshCallback(TrainerCallback):
     """Logs beta, memory horizon and refreshes so far with the training loss, and prints advice when training ends.
 
     It also prints one line when later evaluations confirm that the validation loss turned. Both come from the
-    validation losses logged as `metric`. Reporters (TensorBoard, W&B, ..) run before a
-    Trainer's `callbacks`: for the three figures to reach them too, put this first with
+    validation losses logged as `metric`. Reporters (TensorBoard, W&B, ..) run before a Trainer's `callbacks`: for the
+    three figures to reach them too, put this first with
     `trainer.callback_handler.callbacks.insert(0, RefreshCallback())`.
     """
 
@@ -78,27 +77,16 @@ class RefreshCallback(TrainerCallback):
         self.metric = require_lower(metric)
         self.watch = TurnWatch()
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Add the figures to a training log; what an evaluation returns stays as it is."""
         if logs is not None and "loss" in logs:
             now = beta_figures(kwargs["optimizer"], state.global_step)
             logs.update(now)
             state.log_history[-1].update(now)
         elif logs is not None and self.metric in logs and state.is_world_process_zero:
-            line = self.watch.look(self._losses(state), state.max_steps, _schedule(args))
-            if line is not None:
-                print(line)
+            self.watch.look(self._losses(state), state.max_steps, _schedule(args))
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Print the advice, once for all processes."""
         if state.is_world_process_zero:
             beta = beta_figures(kwargs["optimizer"], state.global_step).get("beta")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from oneclock import torchvision_guard  # noqa: F401  before lightning
 from oneclock.horizon import guess_schedule
-from oneclock.integrations import torchvision_first  # noqa: F401
 from oneclock.integrations.running import TurnWatch, advice, beta_figures, learning_rate
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
@@ -32,28 +32,20 @@ def balanced_adamw(
     params: Any = None,
     horizon: float | None = None,
     rule: Rule | str | None = None,
-    refreshes: float | None = None,
     **options: Any,
 ) -> BalancedAdamW:
     """BalancedAdamW over the module's parameters, or `params`, with beta from the Trainer's own number of steps.
 
-    Where training is useful for less than it runs, give `horizon`, in optimizer steps. `rule` and `refreshes` say how
-    it becomes beta, as in BalancedAdamW, whose other options may follow.
+    Where training is useful for less than it runs, give `horizon`, in optimizer steps. `rule` and `options` are those
+    of BalancedAdamW.
     """
-    steps = trainer_steps(module.trainer) if horizon is None else horizon
-    chosen = module.parameters() if params is None else params
-    return BalancedAdamW(chosen, lr, horizon=steps, rule=rule, refreshes=refreshes, **options)
-
-
-def trainer_steps(trainer: Trainer) -> int:
-    """`trainer.estimated_stepping_batches`, or a ValueError where Lightning cannot know it."""
-    steps = trainer.estimated_stepping_batches
-    if not 0 < steps < math.inf:
+    steps = _planned(module.trainer) if horizon is None else horizon
+    if steps is None:
         raise ValueError(
-            "this Trainer has no planned end: set max_steps, "
-            "or give balanced_adamw the useful training time as horizon="
+            "this Trainer has no planned end: set max_steps, or give balanced_adamw the useful steps as horizon="
         )
-    return int(steps)
+    chosen = module.parameters() if params is None else params
+    return BalancedAdamW(chosen, lr, horizon=steps, rule=rule, **options)
 
 
 class RefreshCallback(Callback):
@@ -79,9 +71,8 @@ class RefreshCallback(Callback):
         if fitting and self.metric in trainer.callback_metrics:
             self.peak_lr = max(self.peak_lr, learning_rate(trainer.optimizers[0]))
             self.losses[trainer.global_step] = float(trainer.callback_metrics[self.metric])
-            line = self.watch.look(self.losses, _plan(trainer), self._schedule(trainer))
-            if line is not None and trainer.is_global_zero:
-                print(line)
+            if trainer.is_global_zero:
+                self.watch.look(self.losses, _plan(trainer), self._schedule(trainer))
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the advice, once for all processes."""
@@ -103,7 +94,11 @@ class RefreshCallback(Callback):
         self.losses, self.peak_lr = dict(state_dict["losses"]), state_dict["peak_lr"]
 
 
-def _plan(trainer: Trainer) -> float:
-    """The planned steps, or those so far where the Trainer has no end."""
-    planned = trainer.estimated_stepping_batches
-    return planned if 0 < planned < math.inf else max(trainer.global_step, 1)
+def _planned(trainer: Trainer) -> int | None:
+    """The optimizer steps that Lightning expects, None where the Trainer has no end."""
+    steps = trainer.estimated_stepping_batches
+    return int(steps) if 0 < steps < math.inf else None
+
+
+def _plan(trainer: Trainer) -> int:
+    return _planned(trainer) or max(trainer.global_step, 1)

@@ -22,14 +22,12 @@ def balanced_adamw(
     horizon: float | None = None,
     beta: float | None = None,
     rule: Rule | str | None = None,
-    refreshes: float | None = None,
     **options: Any,
 ) -> optax.GradientTransformationExtraArgs:
     """`optax.adamw` with `b1 = b2 = beta`. Give exactly one of `horizon`, in optimizer steps, and `beta`.
 
-    `rule` and `refreshes` say how a horizon becomes a beta, as in `oneclock.BalancedAdamW`; by default the recommended
-    rule does. All other options are optax's: `mask`, `weight_decay` and `mu_dtype` as well as a schedule for the
-    learning rate.
+    `rule` turns a horizon into a beta, as in `oneclock.BalancedAdamW`. All other options are optax's: `mask`,
+    `weight_decay` and `mu_dtype` as well as a schedule for the learning rate.
 
     >>> import jax.numpy as jnp
     >>> optimizer = balanced_adamw(3e-4, horizon=20_000, weight_decay=0.1)  # b1 = b2 = 0.953
@@ -38,7 +36,7 @@ def balanced_adamw(
     >>> round(float(state[0].mu[0]), 4)
     0.0472
     """
-    return optax.adamw(learning_rate, **_tied(resolve_beta(beta, horizon, rule, refreshes), options))
+    return _tied(optax.adamw, learning_rate, resolve_beta(beta, horizon, rule), options)
 
 
 def balanced_adam(
@@ -47,18 +45,17 @@ def balanced_adam(
     horizon: float | None = None,
     beta: float | None = None,
     rule: Rule | str | None = None,
-    refreshes: float | None = None,
     **options: Any,
 ) -> optax.GradientTransformationExtraArgs:
-    """`optax.adam` with `b1 = b2 = beta`. Give exactly one of `horizon`, in optimizer steps, and `beta`.
+    """`optax.adam` with `b1 = b2 = beta`; the arguments are those of `balanced_adamw`.
 
     >>> balanced_adam(optax.cosine_decay_schedule(3e-4, 20_000), horizon=20_000).init is not None
     True
     """
-    return optax.adam(learning_rate, **_tied(resolve_beta(beta, horizon, rule, refreshes), options))
+    return _tied(optax.adam, learning_rate, resolve_beta(beta, horizon, rule), options)
 
 
-def _tied(beta: float, options: dict[str, Any]) -> dict[str, Any]:
+def _tied(make: Any, learning_rate: optax.ScalarOrSchedule, beta: float, options: dict[str, Any]) -> Any:
     if "b1" in options or "b2" in options:
         raise ValueError("balanced Adam has one memory: give beta= or horizon=, not b1= and b2=")
-    return {**options, "b1": beta, "b2": beta}
+    return make(learning_rate, **options, b1=beta, b2=beta)

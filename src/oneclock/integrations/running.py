@@ -9,7 +9,7 @@ from typing import Any
 from oneclock import rule
 from oneclock.advise import advise
 from oneclock.advise.words import in_brief, plain
-from oneclock.horizon import Curve, UsefulHorizon, useful_horizon
+from oneclock.horizon import Curve, useful_horizon
 from oneclock.logs.arguments import Arguments
 from oneclock.logs.read import LoggedRun
 
@@ -38,40 +38,29 @@ def learning_rate(optimizer: Any) -> float:
 
 
 class TurnWatch:
-    """Watches the validation losses during a run, and reports once when they have turned.
+    """Watches the validation losses during a run, and prints one line once they have turned.
 
     >>> watch = TurnWatch()
     >>> losses = {step: abs(step - 4_000) / 10_000 + 1 for step in range(500, 8_500, 500)}
-    >>> print(watch.look({step: loss for step, loss in losses.items() if step <= 4_000}, plan=20_000))
-    None
-    >>> print(watch.look(losses, plan=20_000))
+    >>> watch.look({step: loss for step, loss in losses.items() if step <= 4_000}, plan=20_000)
+    >>> watch.look(losses, plan=20_000)
     oneclock: the validation loss turned near step 3,940 (90 % interval 3,540 to 4,350); the plan is 20,000 steps
-    >>> print(watch.look(losses, plan=20_000))
-    None
+    >>> watch.look(losses, plan=20_000)
     """
 
     def __init__(self) -> None:
         self.said = False
 
-    def look(self, losses: Mapping[int, float], plan: float, schedule: str | None = None) -> str | None:
-        """One line, the first time that later evaluations confirm a turn."""
-        if self.said or (forecasted := forecast(losses, plan, schedule)) is None or not forecasted.turned:
-            return None
+    def look(self, losses: Mapping[int, float], plan: float, schedule: str | None = None) -> None:
+        """Print the line, the first time that later evaluations confirm a turn."""
+        curve = None if self.said else _curve(losses)
+        if curve is None or not (useful := useful_horizon(curve, plan, schedule)).turned:
+            return
         self.said = True
-        return (
-            f"oneclock: the validation loss turned near step {plain(forecasted.steps)} "
-            f"(90 % interval {plain(forecasted.low)} to {plain(forecasted.high)}); the plan is {plain(plan)} steps"
+        print(
+            f"oneclock: the validation loss turned near step {plain(useful.steps)} "
+            f"(90 % interval {plain(useful.low)} to {plain(useful.high)}); the plan is {plain(plan)} steps"
         )
-
-
-def forecast(losses: Mapping[int, float], plan: float, schedule: str | None = None) -> UsefulHorizon | None:
-    """How long the run is useful, from its losses by step so far; None before the first finite loss.
-
-    >>> forecast({100: 2.0, 200: 1.5}, plan=1000).steps
-    1000
-    """
-    curve = _curve(losses)
-    return None if curve is None else useful_horizon(curve, plan, schedule)
 
 
 def advice(losses: Mapping[int, float], budget: float, beta: float | None, schedule: str | None = None) -> str:
@@ -95,6 +84,6 @@ def advice(losses: Mapping[int, float], budget: float, beta: float | None, sched
 
 def _curve(losses: Mapping[int, float]) -> Curve | None:
     steps = [step for step in sorted(losses) if step > 0]
-    if not any(math.isfinite(losses[step]) for step in steps):
-        return None
-    return Curve(steps, [losses[step] for step in steps])
+    return (
+        Curve(steps, [losses[step] for step in steps]) if any(math.isfinite(losses[step]) for step in steps) else None
+    )

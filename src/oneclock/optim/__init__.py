@@ -6,7 +6,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("the optimizers need torch: pip install 'oneclock[torch]'", name="torch") from error
 
 from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
-from oneclock.optim.groups import decay_groups
+from oneclock.optim.group_betas import decay_groups
 from oneclock.optim.scheduler import RefreshScheduler
 
 __all__ = ["BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"]

@@ -7,37 +7,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oneclock.optim.betas import shared_beta
 from oneclock.optim.compact import RATIO, SCALE, pack, unpack
-from oneclock.optim.layout import describe_mismatch
+from oneclock.optim.fused_lists import describe_mismatch
+from oneclock.optim.group_betas import shared_beta
 from oneclock.rule import checked_beta
 
 
-class Uncast:
-    """A tensor of a checkpoint that torch's loading leaves alone: it would make float32 of all ratios and scales."""
+def without_cast(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a checkpoint in which functions return the ratios and scales: torch's loading leaves those alone.
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
+    It would make float32 of the tensors, and of the step counter too if a group is fused.
+    """
 
+    def wrapped(own: Any) -> Any:
+        if not isinstance(own, dict):
+            return own
+        return own | {name: lambda kept=own[name]: kept for name in (RATIO, SCALE) if isinstance(own.get(name), Tensor)}
 
-def without_cast(saved: dict[Any, Any]) -> dict[Any, Any]:
-    """A copy of a checkpoint's state in which ratios and scales are wrapped."""
-
-    def wrapped(name: str, value: Any) -> Any:
-        return Uncast(value) if name in (RATIO, SCALE) and isinstance(value, Tensor) else value
-
+    plain = {"fused": None, "foreach": None, "capturable": False}
     return {
-        number: {name: wrapped(name, value) for name, value in own.items()} if isinstance(own, dict) else own
-        for number, own in saved.items()
+        **checkpoint,
+        "param_groups": [{**group, **plain} for group in checkpoint["param_groups"]],
+        "state": {number: wrapped(own) for number, own in checkpoint["state"].items()},
     }
 
 
 def unwrap(saved: dict[Tensor, dict[str, Any]]) -> None:
     """Copy wrapped tensors to the device of their parameter, in place."""
     for p, own in saved.items():
-        for name, value in own.items() if isinstance(own, dict) else ():
-            if isinstance(value, Uncast):
-                own[name] = value.tensor.to(p.device, copy=True)
+        for name in (RATIO, SCALE):
+            if isinstance(own, dict) and callable(own.get(name)):
+                own[name] = own[name]().to(p.device, copy=True)
 
 
 def check_loaded(groups: list[dict[str, Any]], saved: dict[Tensor, dict[str, Any]]) -> None:
@@ -65,13 +65,13 @@ def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> l
     differs from that of the other groups counts as one with its own beta.
     """
     untied = sorted({tuple(group["betas"]) for group in loaded if group["betas"][0] != group["betas"][1]})
-    changed = []
+    changed: dict[str, None] = {}
     for old, new in zip(before, loaded, strict=True):
         new["own_beta"] = new.get("own_beta", old.get("own_beta", False))
         if tuple(new["betas"]) in untied:
             new["betas"] = old["betas"]
         elif new["betas"][0] != old["betas"][0]:
-            changed.append((new["betas"][0], old["betas"][0]))
+            changed[f"{new['betas'][0]:g} replaces {old['betas'][0]:g}"] = None
     shared = shared_beta(loaded, loaded[0]["betas"])
     for group in loaded:
         group["own_beta"] = group["own_beta"] or group["betas"][0] != shared
@@ -82,29 +82,24 @@ def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> l
             "Its averages carry over and adapt within a few memories"
         )
     if changed:
-        replaced = ", ".join(f"{new_beta:g} replaces {old_beta:g}" for new_beta, old_beta in dict.fromkeys(changed))
-        messages.append(f"the checkpoint's beta {replaced}; set optimizer.beta after loading to change it")
+        messages.append(f"the checkpoint's beta {', '.join(changed)}; set optimizer.beta after loading to change it")
     return messages
 
 
-def pack_group(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> None:
-    """Make the saved state of a group compact, with its own dtypes: torch's loading casts them to the parameter's."""
-    if group.get("amsgrad"):
-        raise ValueError("the checkpoint was made with amsgrad=True, which compact state does not have")
-    group.update(foreach=None, capturable=False, differentiable=False)
+def convert(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]], compact: bool) -> bool:
+    """Make the saved state of a group compact or torch's own, in place. Return whether any was the other kind."""
+    if compact:
+        if group.get("amsgrad"):
+            raise ValueError("the checkpoint was made with amsgrad=True, which compact state does not have")
+        group.update(foreach=None, capturable=False, differentiable=False)
+    changed = False
     for p in (p for p in group["params"] if saved.get(p)):
         own = saved[p]
-        step = torch.as_tensor(own["step"])  # a number in checkpoints of old versions of torch
-        if RATIO not in own:
-            saved[p] = pack(p, {**own, "step": step}, group["betas"], group["eps"])
-        else:
-            own["step"] = step.to("cpu", torch.int64, copy=True)  # two optimizers may load one checkpoint
+        if compact:  # a number in checkpoints of old versions of torch; two optimizers may load one checkpoint
+            own["step"] = torch.as_tensor(own["step"]).to("cpu", torch.int64, copy=True)
+        if compact != (RATIO in own):
+            saved[p] = (pack if compact else unpack)(p, own, group["betas"], group["eps"])
+            changed = True
+        elif compact:
             own.update({RATIO: own[RATIO].to(torch.int8), SCALE: own[SCALE].to(torch.bfloat16)})
-
-
-def unpack_group(group: dict[str, Any], saved: dict[Tensor, dict[str, Any]]) -> bool:
-    """Make the saved state of a group torch's own. Return whether it was compact."""
-    compact = [p for p in group["params"] if RATIO in saved.get(p, {})]
-    for p in compact:
-        saved[p] = unpack(p, saved[p], group["betas"], group["eps"])
-    return bool(compact)
+    return changed

@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from oneclock.optim.dither import dither, step_keys
-from oneclock.optim.layout import local_tensor
-from oneclock.optim.shards import blocks, positions, shard_offsets
+from oneclock.optim.dither import blocks, dither, positions, shard_offsets, step_keys
+from oneclock.optim.fused_lists import local_tensor
 
 RATIO, SCALE = "ratio", "scale"
 LEVELS = 127
@@ -45,9 +44,11 @@ class Update(NamedTuple):
     """The settings of a step. `lr` may be a tensor with one element while a step is being compiled."""
 
     lr: Any
-    weight_decay: float
+    shrink: Any
+    """What decoupled weight decay multiplies the parameter with."""
+    l2: float
+    """What is multiplied with the parameter and added to the gradient."""
     eps: float
-    decoupled: bool
     maximize: bool
     stochastic: bool
 
@@ -131,19 +132,16 @@ def update(
     p: Tensor, grad: Tensor, ratio: Tensor, scale: Tensor, position: Tensor, a: Any, keys: Any, settings: Update
 ) -> None:
     """The definition: `p`, `ratio` and `scale` after one gradient, in place. `position` is int64, of p's shape."""
-    lr, weight_decay, eps = settings.lr, settings.weight_decay, max(settings.eps, TINY)
-    x, g, s = p.float(), grad.float(), scale.float()
+    eps, x, g, s = settings.eps, p.float(), grad.float(), scale.float()
     if settings.maximize:
         g = -g
-    if weight_decay and not settings.decoupled:
-        g = g + (x * weight_decay).clamp(-LARGEST, LARGEST)  # the product may overflow although the sum does not
+    if settings.l2:
+        g = g + (x * settings.l2).clamp(-LARGEST, LARGEST)  # the product may overflow although the sum does not
     g = g.clamp(-LARGEST, LARGEST) + (g - g)  # g - g is zero, or NaN if g is not finite: that must stay visible
     m = ratio.float() * ((1 - a) / LEVELS) * (s + eps) + g * a
     s = _sqrt((s * s) * (1 - a) + (g * g) * a)
     r = (m / (s + eps)).clamp(-1, 1)
-    if weight_decay and settings.decoupled:
-        x = x * (1 - lr * weight_decay)
-    x = x - r * lr
+    x = x * settings.shrink - r * settings.lr
     bits = dither(position, keys[0])
     fixed_point = (torch.where(r == r, r, 0) * float(LEVELS << FRACTION_BITS)).to(torch.int32)
     ratio.copy_((fixed_point + (bits >> 8)) >> FRACTION_BITS)

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oneclock.optim.compact import RATIO, SCALE, Update, advance, new_state
-from oneclock.optim.layout import PLAIN, describe_mismatch, local_tensor
-from oneclock.optim.shards import shard_offsets
+from oneclock.optim.compact import RATIO, SCALE, TINY, Update, advance, new_state
+from oneclock.optim.dither import shard_offsets
+from oneclock.optim.fused_lists import PLAIN, describe_mismatch, distributed_like, local_tensor
 
 DTYPES = (torch.float32, torch.bfloat16)
 REFUSED = ("amsgrad", "capturable", "differentiable", "foreach")
@@ -37,16 +37,19 @@ NOT_CHECKED = (None,) * 6
 @functools.cache
 def kernel_for(device_type: str) -> ModuleType | None:
     """The kernel for this type of device, or None if there is none or its package is not installed."""
-    if device_type not in KERNELS:
-        return None
-    package, module, _ = KERNELS[device_type]
-    if not importlib.util.find_spec(package):
+    package, module, _ = KERNELS.get(device_type, ("", "", ""))
+    if not package or not importlib.util.find_spec(package):
         return None
     try:
         return importlib.import_module(f"oneclock.optim.{module}")
     except ImportError as error:  # Numba refuses a NumPy that is newer than it knows
         warnings.warn(f"{package} cannot be imported: {error}", stacklevel=2)
         return None
+
+
+@functools.cache
+def _warn_of_slow_step(why: str) -> None:
+    warnings.warn(f"{why}: the same numbers, but up to 40 times slower", stacklevel=2)
 
 
 def check_group(group: dict[str, Any]) -> None:
@@ -69,41 +72,30 @@ def step(
 ) -> None:
     """Update the group's parameters that have a gradient, and their state, in place.
 
-    `checked` remembers, by the id of a parameter, the state that passed the checks.
+    `checked` remembers, by the id of a parameter, the tensors that passed the checks.
     """
-    if torch.compiler.is_compiling():
-        settings = _settings(group, group["lr"], stochastic)
-        for p in (p for p in group["params"] if p.grad is not None):
-            own = state[p] or _begin(p, p.grad, state[p])
-            advance(p, _checked_gradient(p, p.grad, own), own, group["betas"][0], settings)
-    else:
-        _step_eager(group, state, checked, _settings(group, float(group["lr"]), stochastic))
-
-
-def _settings(group: dict[str, Any], lr: Any, stochastic: bool) -> Update:
-    decoupled, maximize = group["decoupled_weight_decay"], group["maximize"]
-    return Update(lr, group["weight_decay"], group["eps"], decoupled, maximize, stochastic)
-
-
-def _step_eager(
-    group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], checked: dict[int, Any], settings: Update
-) -> None:
-    beta, definition_only = group["betas"][0], group["fused"] is False
+    compiling, beta = torch.compiler.is_compiling(), group["betas"][0]
+    lr = group["lr"] if compiling else float(group["lr"])
+    decay, decoupled = group["weight_decay"], group["decoupled_weight_decay"]
+    shrink, l2 = (1 - lr * decay, 0.0) if decoupled else (1.0, decay)
+    settings = Update(lr, shrink, l2, max(group["eps"], TINY), group["maximize"], stochastic)
     work: dict[Any, list[int]] = {}
-    copies = []  # kernels get addresses, so a redistributed gradient must stay alive until they have run
-    for p in group["params"]:
-        grad = p.grad
-        if grad is None:
-            continue
-        own = state[p] or _begin(p, grad, state[p])
-        row = None if definition_only else _row_again(p, grad, own, checked.get(id(p), NOT_CHECKED))
-        if row is None:
+    alive = []  # kernels get addresses, so a redistributed gradient must stay alive until they have run
+    for p in (p for p in group["params"] if p.grad is not None):
+        grad, own = p.grad, state[p]
+        if not own:
+            _refuse_sparse(grad)
+            own.update(new_state(p))
+        row = None
+        if compiling or group["fused"] is False:
             grad = _checked_gradient(p, grad, own)
-            row = None if definition_only else _row(p, grad, own, checked)
+        elif (row := _row_again(p, grad, own, checked.get(id(p), NOT_CHECKED))) is None:
+            grad = _checked_gradient(p, grad, own)
+            row = _row(p, grad, own, checked)
         if row is None:
             advance(p, grad, own, beta, settings)
         else:
-            copies.append(grad)
+            alive.append(grad)
             work.setdefault((p.device, p.dtype, grad.dtype), []).extend(row)
     for (device, *dtypes), rows in work.items():
         kernel_for(device.type).run(rows, beta, settings, dtypes, device)  # type: ignore[union-attr]
@@ -117,7 +109,7 @@ def _row_again(p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[An
         and before[1] is scale
         and before[2] is counter
         and before[3] == p.shape == grad.shape
-        and before[5] == p.device
+        and before[4] == p.device
         and grad.layout is torch.strided
         and grad.is_contiguous()
         and p.is_contiguous()
@@ -126,26 +118,35 @@ def _row_again(p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[An
         and not (grad.is_neg() or p.is_neg())
     ):
         addresses = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
-        return addresses + before[4] if all(addresses) else None
+        return addresses + before[5] if all(addresses) else None
     return None
 
 
 def _row(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any]) -> tuple[int, ...] | None:
     """Nine numbers for a kernel: five addresses, then the first four of the `ShardOffsets`. None if it cannot run."""
-    if not _has_kernel(p.device.type):
+    device = p.device.type
+    if kernel_for(device) is None:
+        if device in KERNELS:
+            package, _, install = KERNELS[device]
+            _warn_of_slow_step(
+                f"{package} is not installed ({install}), so the compact step on {device} runs in plain torch"
+            )
         return None
-    ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
-    tensors, offsets = [local_tensor(tensor) for tensor in (p, grad, ratio, scale)], shard_offsets(p)
-    if not all(map(_is_plain_memory, (*tensors, counter))):
+    kept, offsets = (own[RATIO], own[SCALE], own["step"]), shard_offsets(p)
+    tensors = [local_tensor(tensor) for tensor in (p, grad, *kept)]
+    if not all(map(_is_plain_memory, tensors)):
         if not p.is_contiguous():
-            _warn_of_layout()
+            _warn_of_slow_step(
+                "a parameter is not contiguous (channels_last, for example), so its compact step runs in plain torch; "
+                "keep the weights contiguous, or use state='full' for their model"
+            )
         return None
-    if offsets.run is None or not counter.is_cpu or counter.dtype is not torch.int64 or grad.dtype not in DTYPES:
+    if offsets.run is None or not kept[2].is_cpu or kept[2].dtype is not torch.int64 or grad.dtype not in DTYPES:
         return None
     where = offsets.size, offsets.first, offsets.run, offsets.stride
     if type(p) in PLAIN:
-        checked[id(p)] = ratio, scale, counter, p.shape, where, p.device
-    return (*map(Tensor.data_ptr, tensors), counter.data_ptr(), *where)
+        checked[id(p)] = *kept, p.shape, p.device, where
+    return (*map(Tensor.data_ptr, tensors), *where)
 
 
 def _is_plain_memory(tensor: Tensor) -> bool:
@@ -158,49 +159,15 @@ def _is_plain_memory(tensor: Tensor) -> bool:
     return tensor.is_contiguous() and not tensor.is_neg() and bool(tensor.data_ptr() or not tensor.numel())
 
 
-def _has_kernel(device_type: str) -> bool:
-    if kernel_for(device_type) is not None:
-        return True
-    _warn_once(device_type)
-    return False
-
-
-@functools.cache
-def _warn_once(device_type: str) -> None:
-    if device_type in KERNELS:
-        package, _, install = KERNELS[device_type]
-        warnings.warn(
-            f"{package} is not installed, so the compact step on {device_type} runs in plain torch: the same numbers, "
-            f"but up to 40 times slower. Install it: {install}",
-            stacklevel=2,
-        )
-
-
-@functools.cache
-def _warn_of_layout() -> None:
-    warnings.warn(
-        "a parameter is not contiguous (channels_last, for example), so its compact step runs in plain torch: the same "
-        "numbers, but up to 40 times slower. Keep the weights contiguous, or use state='full' for their model",
-        stacklevel=2,
-    )
-
-
-def _begin(p: Tensor, grad: Tensor, own: dict[str, Any]) -> dict[str, Any]:
-    _refuse_sparse(grad)
-    own.update(new_state(p))
-    return own
-
-
 def _refuse_sparse(grad: Tensor) -> None:
     if grad.layout is not torch.strided:
         raise RuntimeError("compact state does not support sparse gradients; make them dense, or use SparseAdam")
 
 
-def _checked_gradient(p: Any, grad: Any, own: dict[str, Any]) -> Tensor:
+def _checked_gradient(p: Tensor, grad: Tensor, own: dict[str, Any]) -> Tensor:
     """The gradient, distributed as `p` is. Raises RuntimeError if the state does not belong to `p`."""
     _refuse_sparse(grad)
-    if getattr(p, "placements", None) != getattr(grad, "placements", None):
-        grad = grad.redistribute(placements=p.placements)
+    grad = distributed_like(p, grad)
     if p.dtype not in DTYPES:
         raise RuntimeError(f"compact state is for float32 and bfloat16 parameters, and this one is now {p.dtype}")
     if why := describe_mismatch(p, {**own, "gradient": grad}, (RATIO, SCALE, "gradient"), dtypes=False):

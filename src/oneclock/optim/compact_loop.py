@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from numba import carray, njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from oneclock.optim.compact import FRACTION_BITS, LARGEST, LEVELS, TINY, Update, weight
+from oneclock.optim.compact import FRACTION_BITS, LARGEST, LEVELS, Update, weight
 from oneclock.optim.dither import ELEMENT, MIX, step_keys
 
 ELEMENTS_PER_THREAD = 1 << 16
@@ -33,7 +33,7 @@ _LIKE = {torch.float32: np.empty(0, np.float32), torch.bfloat16: np.empty(0, np.
 
 _HALF, _LARGEST, _ONE, _ZERO = np.uint32(16), np.float32(LARGEST), np.float32(1), np.float32(0)
 _ELEMENT, _MIX = np.uint32(ELEMENT), np.uint32(MIX)
-_LOW, _SIGN, _QUIET_NAN = np.uint32(0xFFFF), np.uint32(0x7FFF), np.uint32(0x7FC0)
+_LOW, _LAST, _SIGN, _QUIET_NAN = np.uint32(0xFFFF), np.uint32(1), np.uint32(0x7FFF), np.uint32(0x7FC0)
 _NAN_BITS = np.uint32(0x7FC00000)
 _TO_FIXED_POINT, _FRACTION = np.float32(LEVELS << FRACTION_BITS), np.int32(FRACTION_BITS)
 _TO_FRACTION = np.uint32(32 - FRACTION_BITS)
@@ -62,11 +62,11 @@ def run(rows: list[int], beta: float, settings: Update, dtypes: Any, device: tor
         a, same = weight(beta, step), steps == step if len(counts) > 1 else slice(None)
         floats[same] = a, 1 - a, (1 - a) / LEVELS
         keys[same] = step_keys(step)
-    lr, decay = settings.lr, settings.weight_decay
-    shrink, coupled = (1 - lr * decay, 0) if settings.decoupled else (1, decay)
-    reals = (np.float32(lr), np.float32(shrink), np.float32(max(settings.eps, TINY)))
+    reals = (np.float32(settings.lr), np.float32(settings.shrink), np.float32(settings.eps))
     fixed = (*(_LIKE[dtype] for dtype in dtypes), table, ends, floats, keys)
-    flags = (settings.stochastic or None, np.float32(coupled) if coupled else None, settings.maximize or None)
+    l2 = np.float32(settings.l2) if settings.l2 else None
+    bf16 = (dtype is torch.bfloat16 or None for dtype in dtypes)
+    flags = (*bf16, settings.stochastic or None, l2, settings.maximize or None)
     threads = min(torch.get_num_threads(), int(ends[-1]) // ELEMENTS_PER_THREAD)
     if threads < 2:
         _walk(*fixed, np.int64(0), ends[-1], *reals, *flags)
@@ -107,7 +107,7 @@ def _count(addresses: np.ndarray) -> np.ndarray:
 @_compiled
 def _walk(
     like_p: Any, like_g: Any, table: Any, ends: Any, floats: Any, keys: Any, begin: int, end: int,
-    lr: Any, shrink: Any, eps: Any, stochastic: Any, coupled: Any, maximize: Any,
+    lr: Any, shrink: Any, eps: Any, p_bf16: Any, g_bf16: Any, stochastic: Any, l2: Any, maximize: Any,
 ) -> None:  # fmt: skip
     """Update the elements `begin` to `end` of all tensors laid end to end."""
     for k in range(len(table)):
@@ -127,7 +127,7 @@ def _walk(
             shift = first + number * (stride - length)
             _update_run(
                 p[low:stop], g[low:stop], ratio[low:stop], scale[low:stop], shift + low, a, keep, unit,
-                keys[k, 0], keys[k, 1], lr, shrink, eps, stochastic, coupled, maximize,
+                keys[k, 0], keys[k, 1], lr, shrink, eps, p_bf16, g_bf16, stochastic, l2, maximize,
             )  # fmt: skip
             low = stop
 
@@ -135,29 +135,39 @@ def _walk(
 @_compiled
 def _update_run(
     p: Any, g: Any, ratio: Any, scale: Any, first: int, a: Any, keep: Any, unit: Any,
-    key: Any, p_key: Any, lr: Any, shrink: Any, eps: Any, stochastic: Any, coupled: Any, maximize: Any,
+    key: Any, p_key: Any, lr: Any, shrink: Any, eps: Any,
+    p_bf16: Any, g_bf16: Any, stochastic: Any, l2: Any, maximize: Any,
 ) -> None:  # fmt: skip
     """Update elements at consecutive positions of the whole parameter, from position `first` on."""
     place = np.uint32(np.uint32(np.uint32(first) * _ELEMENT) + key)
     p_place = np.uint32(np.uint32(np.uint32(first) * _ELEMENT) + p_key)
     for i in range(len(p)):
-        x, d, s = _widen(p[i]), _widen(g[i]), _widen(scale[i])
+        x = p[i] if p_bf16 is None else _widen(p[i])
+        d = g[i] if g_bf16 is None else _widen(g[i])
+        s = _widen(scale[i])
         if maximize is not None:
             d = -d
-        if coupled is not None:
-            d = d + _clamp(x * coupled, _LARGEST)
+        if l2 is not None:
+            d = d + _clamp(x * l2, _LARGEST)
         d = _clamp(d, _LARGEST) + (d - d)
         m = np.float32(ratio[i]) * unit * (s + eps) + d * a
         s = np.sqrt((s * s) * keep + (d * d) * a)
         r = _clamp(m / (s + eps), _ONE)
         x = x * shrink - r * lr
-        bits = np.uint32(np.uint32(place ^ np.uint32(place >> _HALF)) * _MIX)
+        bits = _dither(place)
         fixed_point = np.int32((r if r == r else _ZERO) * _TO_FIXED_POINT)
         level = np.int32(fixed_point + np.int32(np.uint32(bits >> _TO_FRACTION)))
         ratio[i] = np.int8(np.int32(level >> _FRACTION))
         s_bits = min(np.float32(s).view(np.uint32), _NAN_BITS)  # a root is at least 0, or a quiet NaN
         scale[i] = np.uint16(np.uint32(np.uint32(s_bits + np.uint32(bits & _LOW)) >> _HALF))
-        p[i] = _narrow(p[i], x, p_place, stochastic)
+        if p_bf16 is None:
+            p[i] = x
+        elif stochastic is None:
+            p[i] = _round_bits(
+                x, np.uint32(_SIGN + np.uint32(np.uint32(np.float32(x).view(np.uint32) >> _HALF) & _LAST))
+            )
+        else:
+            p[i] = _round_bits(x, np.uint32(_dither(p_place) >> _HALF))
         place = np.uint32(place + _ELEMENT)
         p_place = np.uint32(p_place + _ELEMENT)
 
@@ -176,35 +186,19 @@ def _clamp(x: Any, bound: Any) -> Any:
     return min(max(x, -bound), bound)
 
 
-def _widen(value: Any) -> Any:
-    """A stored number as float32. A bfloat16 comes as its 16 bits."""
+@njit(inline="always")
+def _widen(bits: Any) -> Any:
+    """The 16 bits of a bfloat16 as float32."""
+    return np.uint32(np.uint32(bits) << _HALF).view(np.float32)
 
 
-@overload(_widen, inline="always", strict=False)
-def _widen_of(value: Any) -> Any:
-    if value == types.uint16:
-        return lambda value: np.uint32(np.uint32(value) << _HALF).view(np.float32)
-    return lambda value: value
+@njit(inline="always")
+def _dither(place: Any) -> Any:
+    return np.uint32(np.uint32(place ^ np.uint32(place >> _HALF)) * _MIX)
 
 
-def _narrow(old: Any, x: Any, place: Any, stochastic: Any) -> Any:
-    """float32 `x` in the format of `old`: for a bfloat16 its 16 bits, rounded to the nearest or at random."""
-
-
-@overload(_narrow, inline="always", strict=False)
-def _narrow_of(old: Any, x: Any, place: Any, stochastic: Any) -> Any:
-    if old != types.uint16:
-        return lambda old, x, place, stochastic: x
-
-    def nearest(old: Any, x: Any, place: Any, stochastic: Any) -> Any:
-        bits = np.float32(x).view(np.uint32)
-        even = np.uint32(_SIGN + np.uint32(np.uint32(bits >> _HALF) & np.uint32(1)))
-        rounded = np.uint32(np.uint32(bits + even) >> _HALF)
-        return np.uint16(rounded if x == x else _QUIET_NAN)
-
-    def at_random(old: Any, x: Any, place: Any, stochastic: Any) -> Any:
-        random = np.uint32(np.uint32(np.uint32(place ^ np.uint32(place >> _HALF)) * _MIX) >> _HALF)
-        rounded = np.uint32(np.uint32(np.float32(x).view(np.uint32) + random) >> _HALF)
-        return np.uint16(rounded if x == x else _QUIET_NAN)
-
-    return nearest if stochastic == types.none else at_random
+@njit(inline="always")
+def _round_bits(x: Any, added: Any) -> Any:
+    """The upper 16 bits of float32 `x` after `added` went to the lower 16; the quiet NaN for NaN."""
+    rounded = np.uint32(np.uint32(np.float32(x).view(np.uint32) + added) >> _HALF)
+    return np.uint16(rounded if x == x else _QUIET_NAN)

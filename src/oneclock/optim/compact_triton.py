@@ -20,7 +20,7 @@ import torch
 import triton
 import triton.language as tl
 
-from oneclock.optim.compact import FRACTION_BITS, LARGEST, LEVELS, TINY, Update, weight
+from oneclock.optim.compact import FRACTION_BITS, LARGEST, LEVELS, Update, weight
 from oneclock.optim.dither import ELEMENT, MIX, step_keys
 
 BLOCK, WARPS = 1024, 4
@@ -54,16 +54,14 @@ def _count(address: int) -> int:
 
 
 def _launch(table: Any, a: float, keys: tuple[int, int], settings: Update, dtypes: Any, device: torch.device) -> None:
-    lr, decay = settings.lr, settings.weight_decay
-    shrink, coupled = (1 - lr * decay, 0.0) if settings.decoupled else (1.0, decay)
     programs = _programs(tuple(table[:, 4].tolist()), device)
     context = torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
     with context:
         _update[(len(programs),)](
-            _on_device(table.tobytes(), device), programs, a, 1 - a, (1 - a) / LEVELS, lr, shrink,
-            max(settings.eps, TINY), coupled, *map(_signed, keys),
+            _on_device(table.tobytes(), device), programs, a, 1 - a, (1 - a) / LEVELS, settings.lr, settings.shrink,
+            settings.eps, settings.l2, *map(_signed, keys),
             P_IS_BF16=dtypes[0] is torch.bfloat16, G_IS_BF16=dtypes[1] is torch.bfloat16,
-            STOCHASTIC=settings.stochastic, L2=coupled != 0, MAXIMIZE=settings.maximize,
+            STOCHASTIC=settings.stochastic, L2=settings.l2 != 0, MAXIMIZE=settings.maximize,
             ALIGNED=not bool((table[:, :4] % 16).any()), BLOCK=BLOCK,
             num_warps=WARPS, enable_fp_fusion=False,
         )  # fmt: skip

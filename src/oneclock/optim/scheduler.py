@@ -50,7 +50,7 @@ class Change(NamedTuple):
 class RefreshScheduler:
     """Keeps `optimizer.beta` at the rule's value while the horizon changes. Beyond the paper.
 
-    The rule is the recommended one, unless `rule` or `refreshes` says otherwise, as in the optimizers.
+    The rule is the recommended one, unless `rule` says otherwise, as in the optimizers.
 
     The horizon is `planned_steps` until `extend` gives a longer plan. With `follow_validation=True` the losses given to
     `step` can shorten it: once they confirm that validation turned, the horizon is the turn.
@@ -75,7 +75,6 @@ class RefreshScheduler:
         self,
         optimizer: torch.optim.Optimizer,
         planned_steps: float,
-        refreshes: float | None = None,
         *,
         rule: Rule | str | None = None,
         follow_validation: bool = False,
@@ -95,7 +94,7 @@ class RefreshScheduler:
                 f"pace must lie between 0 and 1, got {pace!r}: a memory cannot grow faster than time passes"
             )
         self.optimizer, self.follow_validation, self.pace = inner, follow_validation, pace
-        self.rule = resolve_rule(rule, refreshes)
+        self.rule = resolve_rule(rule)
         self.planned_steps = planned_steps
         self.last_step = 0
         self.history: list[Change] = []

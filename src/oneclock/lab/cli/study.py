@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from oneclock.cli.sweep import run_plan
 
 if TYPE_CHECKING:
     from oneclock.sweep import Plan
@@ -49,7 +48,7 @@ def command(
     from oneclock.lab.study_plans import STUDIES
     from oneclock.lab.sweep_target import with_data
     from oneclock.report import folder, subject
-    from oneclock.sweep import Execution, Plan
+    from oneclock.sweep import Execution, Plan, sweep
 
     if name not in STUDIES:
         raise ValueError(f"there is no study {name!r}; there are: {', '.join(STUDIES)}")
@@ -64,7 +63,11 @@ def command(
     if dry_run:
         return
     if left:
-        run_plan(study, where)
+        try:
+            sweep(study, where)
+        except KeyboardInterrupt:
+            print("oneclock: stopped; the same command continues it", file=sys.stderr)
+            raise typer.Exit(130) from None
     elif page.exists():
         print(f"nothing to do: every run of {out} has ended and its report is written")
         print(page)

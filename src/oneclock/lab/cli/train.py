@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneclock.cli.numbers import count
+from oneclock.steps import count
 
 if TYPE_CHECKING:
     from oneclock.lab.experiments import Experiment

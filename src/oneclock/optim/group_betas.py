@@ -1,4 +1,4 @@
-"""The beta of each parameter group: how it is given, and the check that both of a group's betas are still equal.
+"""The parameter groups: the beta of each, the check that both of a group's betas are equal, and which weights decay.
 
 Torch reads `group["betas"]`, a pair. Here both numbers of a pair are always equal. A group uses the optimizer's beta
 unless it was given its own, as `beta` or as `horizon`; such a group has `own_beta` set to True.
@@ -6,13 +6,14 @@ unless it was given its own, as `beta` or as `horizon`; such a group has `own_be
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from torch import nn
 
 from oneclock.rule import checked_beta, resolve_beta
 
-__all__ = ["beta_settings", "check_tied", "move_shared_beta", "resolve_beta", "shared_beta"]
-
-HORIZON_KEYS = ("horizon", "rule", "refreshes")
+_BIAS = re.compile(r"(^|[._])bias([._]|$)")
 
 
 def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[s
     {'params': [], 'betas': (0.5, 0.5), 'own_beta': True}
     """
     group = dict(group)
-    given = {name: group.pop(name) for name in ("beta", *HORIZON_KEYS) if name in group}
+    given = {name: group.pop(name) for name in ("beta", "horizon", "rule") if name in group}
     if "betas" in group:
         betas = group["betas"]
         if given or not isinstance(betas, tuple | list) or len(betas) != 2 or betas[0] != betas[1]:
@@ -30,8 +31,7 @@ def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[s
         given = {"beta": betas[0]} if tuple(betas) != default else {}
     own = any(value is not None for value in given.values())
     if own:
-        beta = resolve_beta(**given)
-        group["betas"] = (beta, beta)
+        group["betas"] = (resolve_beta(**given),) * 2
     group["own_beta"] = bool(group.get("own_beta", own))
     return group
 
@@ -67,3 +67,24 @@ def move_shared_beta(groups: list[dict[str, Any]], value: float) -> None:
     for group in groups:
         if not group.get("own_beta"):
             group["betas"] = (value, value)
+
+
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Two parameter groups: weights, which decay, and biases, norms and one-dimensional parameters, which do not.
+
+    For any torch optimizer. A shared parameter appears once, a frozen one not at all, and an empty group is left out.
+    A position bias (of Swin or T5) is a bias.
+
+    >>> model = nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3))
+    >>> [(len(group["params"]), group["weight_decay"]) for group in decay_groups(model, 0.1)]
+    [(1, 0.1), (3, 0.0)]
+    """
+    decay: list[nn.Parameter] = []
+    keep: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            owner = model.get_submodule(name.rpartition(".")[0])
+            plain = parameter.ndim < 2 or _BIAS.search(name) or "Norm" in type(owner).__name__
+            (keep if plain else decay).append(parameter)
+    groups = [{"params": decay, "weight_decay": weight_decay}, {"params": keep, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]

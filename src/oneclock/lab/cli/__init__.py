@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from oneclock.cli.lab import data, experiments, pack, paper, study, train
+from oneclock.lab.cli import data, experiments, pack, paper, study, train
 
 
 def app(settings: dict[str, Any]) -> typer.Typer:
