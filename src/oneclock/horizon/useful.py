@@ -100,7 +100,8 @@ def _judge(curve: Curve, length: float, schedule: str | None) -> UsefulHorizon:
     turn = _readable(middle if turned else weights.quantile((1 - weights.none) / 2))
     expected = turned or (weights.none < 0.5 and length - seen >= seen / len(curve.steps))
     tails = outside(len(kept), turned=True) / 2 if turned else 2 * tails
-    low, high = _with_neighbours(curve, weights.quantile(tails), weights.quantile(1 - tails))
+    low, high = min(weights.quantile(tails), lowest), max(weights.quantile(1 - tails), lowest)
+    low = 0.0 if lowest == kept[0][0] else low  # what came before the first evaluation is not known
     return UsefulHorizon(
         steps=turn if expected else length,
         low=min(_readable(low), lowest, turn if expected else length),
@@ -113,12 +114,6 @@ def _judge(curve: Curve, length: float, schedule: str | None) -> UsefulHorizon:
         evaluations=len(curve.steps),
         noise=weights.noise,
     )
-
-
-def _with_neighbours(curve: Curve, low: float, high: float) -> tuple[float, float]:
-    """The interval, up to the evaluations around the lowest one at least: between them nothing is known."""
-    at = curve.steps.index(curve.best_step)
-    return min(low, curve.steps[at - 1] if at else 0.0), max(high, *curve.steps[at : at + 2])
 
 
 def _falls_again(curve: Curve, noise: float) -> bool:
