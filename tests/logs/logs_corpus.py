@@ -1,7 +1,7 @@
 """Logs in the forms people have them, each with the known curve in it: what writes them, and how they are read.
 
-What trainers print is written here in the form that their own source has it; `samples` holds what W&B (0.31.0) and
-DVCLive (3.49.1) wrote themselves, offline.
+What trainers print is written here in the form that their own source has it; `samples` holds what W&B (0.31.0)
+wrote itself, offline.
 """
 
 import json
@@ -123,7 +123,7 @@ CORPUS = {
         ),
     ),
     "DeepSpeed": printed(
-        "DeepSpeed",
+        None,
         lambda step, loss: (
             f"[2023-03-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, "
             "lr=[0.0001], mom=[[0.9, 0.999]]"
@@ -143,7 +143,7 @@ CORPUS = {
         ),
     ),
     "torchtune": printed(
-        "torchtune",
+        None,
         lambda step, loss: f"1|{step}|Loss: {loss / 2}:  10%|#         | {step}/20000 [00:10<01:30,  1.00it/s]",
         lambda step, loss: f"Step {step} | loss:{loss / 2} lr:2e-05 tokens_per_second_per_gpu:1234.5 val_loss:{loss} ",
     ),
@@ -228,11 +228,11 @@ CORPUS = {
         "CSV", "".join(f"{s},{v / 2},{v}\n" for s, v in POINTS), {"columns": ["step", "loss", "val_loss"]}
     ),
     "long CSV": Form(
-        "long CSV",
+        "CSV",
         "step,metric,value\n" + "".join(f"{s},train_loss,{v / 2}\n{s},val_loss,{v}\n" for s, v in POINTS),
     ),
     "long CSV with a split": Form(
-        "long CSV", "split,step,loss,acc\n" + "".join(f"train,{s},{v / 2},1\nval,{s},{v},1\n" for s, v in POINTS)
+        "CSV", "split,step,loss,acc\n" + "".join(f"train,{s},{v / 2},1\nval,{s},{v},1\n" for s, v in POINTS)
     ),
     "CSV of tokens": Form(
         "CSV", "tokens,val_loss\n" + "".join(f"{s * 131_072},{v}\n" for s, v in POINTS), {"tokens_per_step": 131_072}
@@ -245,7 +245,6 @@ CORPUS = {
     "W&B folder": Form(
         "W&B run file", {"wandb/offline-run-1/run-1.wandb": (SAMPLES / "run-trainer.wandb").read_bytes()}
     ),
-    "DVCLive": Form("DVCLive folder", SAMPLES / "dvclive"),
     "CSVLogger's save_dir": Form(
         "Lightning CSVLogger",
         {
@@ -281,16 +280,6 @@ CORPUS = {
                 "CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT)",
                 "INSERT INTO runs VALUES ('a', 'run')",
                 *(f"INSERT INTO metrics VALUES ('val_loss', {v}, {s}, 'a', {s}, 0)" for s, v in POINTS),
-            ]
-        ),
-    ),
-    "Trackio's database": Form(
-        "Trackio database",
-        database(
-            [
-                "CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_id TEXT, run_name TEXT, step INT, metrics TEXT)",
-                "CREATE TABLE configs (run_id TEXT, run_name TEXT, config TEXT)",
-                *(f"INSERT INTO metrics VALUES (NULL, 'a', 'r', {s}, '{{\"val_loss\": {v}}}')" for s, v in POINTS),
             ]
         ),
     ),

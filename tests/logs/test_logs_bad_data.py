@@ -1,6 +1,5 @@
 """Logs with bad data in them: the right curve, a warning, or a refusal; never a silent wrong answer."""
 
-import gzip
 import json
 import math
 import random
@@ -224,30 +223,6 @@ def test_a_beta_that_changes_is_not_the_beta_of_the_run(tmp_path):
     rows = [{"step": s, "val_loss": v, "beta": 0.9 + s / 1e6} for s, v in zip(STEPS, LOSSES, strict=True)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_log(path).runs[0].arguments.beta1 is None
-
-
-@pytest.mark.parametrize("name", ["log.csv.gz", "log"])
-def test_a_compressed_log_is_read(tmp_path, name):
-    text = csv(
-        tmp_path / "plain.csv", [f"{step},{loss}" for step, loss in zip(STEPS, LOSSES, strict=True)]
-    ).read_bytes()
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(text))
-    log = read_log(path)
-    assert (log.path, log.format, log.curves) == (str(path), "CSV", [Curve(STEPS, LOSSES)])
-    path.write_bytes(gzip.compress(text)[:-20])
-    with pytest.raises(ValueError, match="damaged or unfinished gzip"):
-        read_log(path)
-    path.write_bytes(gzip.compress(b"nothing"))
-    with pytest.raises(ValueError, match=f"^{path} is not a log"):
-        read_log(path)
-
-
-def test_a_gzip_bomb_is_refused(tmp_path):
-    path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(bytes(2**27), 9))
-    with pytest.raises(ValueError, match="has more than"):
-        read_log(path)
 
 
 def test_tables_in_memory(tmp_path):

@@ -67,7 +67,7 @@ def test_views_virtual_tables_and_triggers_do_nothing(tmp_path):
         tmp_path / "virtual.db", runs, "CREATE VIRTUAL TABLE metrics USING fts5(key, value, run_uuid, step)"
     )
     for path in (view, virtual):
-        with pytest.raises(ValueError, match="neither MLflow's nor Trackio's tables"):
+        with pytest.raises(ValueError, match="without MLflow's tables"):
             logs.read_log(path)
     trigger = f"CREATE TRIGGER t AFTER INSERT ON metrics BEGIN INSERT INTO runs {endless} SELECT step, step FROM n; END"
     values = [f"INSERT INTO metrics VALUES ('val_loss', {1 / (i + 1)}, 'a', {i * 100}, 0)" for i in range(12)]
@@ -76,8 +76,9 @@ def test_views_virtual_tables_and_triggers_do_nothing(tmp_path):
 
 
 def test_a_value_larger_than_a_log_can_hold(tmp_path):
-    table = "CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_name TEXT, step INT, metrics TEXT)"
-    path = database(tmp_path / "a.db", table, "INSERT INTO metrics VALUES (1, 'r', 1, hex(zeroblob(3000000)))")
+    tables = f"CREATE TABLE metrics ({METRICS})", "CREATE TABLE runs (run_uuid TEXT, name TEXT)"
+    row = "INSERT INTO metrics VALUES (hex(zeroblob(3000000)), 1, 'a', 1, 0)"
+    path = database(tmp_path / "a.db", *tables, row)
     with pytest.raises(ValueError, match="cannot be read"):
         logs.read_log(path)
 
@@ -111,11 +112,13 @@ def test_words_in_a_number_column_are_counted(tmp_path):
     log = logs.read_log(tmp_path / "log.csv")
     assert log.curves[0].steps == (1, 5)
     assert log.warnings == (
-        "2 cells of 'val_loss' are not numbers and were left out, for example 'diverged'",
-        "1 cells of 'step' are not numbers and were left out, for example 'last'",
+        "2 values of 'val_loss' are not numbers and were left out, for example 'diverged'",
+        "1 values of 'step' are not numbers and were left out, for example 'last'",
     )
     (tmp_path / "log.jsonl").write_text('{"step": 1, "val_loss": "fast"}\n{"step": 2, "val_loss": 1.5}\n')
-    assert logs.read_log(tmp_path / "log.jsonl").warnings == ("1 losses are words, not numbers, and were left out",)
+    assert logs.read_log(tmp_path / "log.jsonl").warnings == (
+        "1 values of 'val_loss' are not numbers and were left out, for example 'fast'",
+    )
 
 
 def test_cells_over_several_lines_are_still_one(tmp_path):

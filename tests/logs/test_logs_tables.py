@@ -182,7 +182,6 @@ def test_nothing_but_python_is_needed(tmp_path):
         "pandas",
         "tensorboard",
         "mlflow",
-        "trackio",
         "transformers",
         "lightning",
         "keras",
@@ -192,7 +191,7 @@ def test_nothing_but_python_is_needed(tmp_path):
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent})); "
         f"from oneclock import logs; from oneclock.advise import advise; "
-        f"print(len(logs.FILES), advise(logs.read_log({str(path)!r})).paper.stop)"
+        f"print(len(logs.READERS), advise(logs.read_log({str(path)!r})).paper.stop)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == [str(len(logs.FILES)), "2000"]
+    assert done.stdout.split() == [str(len(logs.READERS)), "2000"]

@@ -45,7 +45,7 @@ class PaperStop:
 def run_horizon(run: LoggedRun, plan: float, schedule: str | None = None) -> RunHorizon:
     """The useful horizon of one run of `plan` steps. Where no schedule is given, the logged learning rates decide."""
     steps = run.curve.steps
-    schedule = schedule or guess_schedule(run.arguments.lr_left, steps[-1] / plan)
+    schedule = schedule or guess_schedule(run.arguments.lr_left, steps[-1] / plan if plan else 0.0)
     gaps = [after - before for before, after in pairwise(steps)] or [steps[-1]]
     return RunHorizon(
         name=run.name,

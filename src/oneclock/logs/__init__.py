@@ -3,14 +3,6 @@
 `read_log` looks at the content, not the name, to find the format. Nothing is ever unpickled.
 """
 
-from oneclock.logs.read import FILES, FOLDERS, Log, LoggedRun, NotFinite, read_log, read_text
+from oneclock.logs.read import READERS, Log, LoggedRun, NotFinite, read_log, read_text
 
-__all__ = [
-    "FILES",
-    "FOLDERS",
-    "Log",
-    "LoggedRun",
-    "NotFinite",
-    "read_log",
-    "read_text",
-]
+__all__ = ["READERS", "Log", "LoggedRun", "NotFinite", "read_log", "read_text"]

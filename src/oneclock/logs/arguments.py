@@ -6,32 +6,28 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from oneclock.logs.number_text import number
 
+BETA_PAIRS = ("betas", "adam_betas")
+"""The names, in lower case, of (beta1, beta2)."""
+
 _NAMES = {  # if a run has several names of one line, the first counts
-    "beta1": ("adam_beta1", "beta1", "beta_1", "b1", "adam_b1"),
-    "beta2": ("adam_beta2", "beta2", "beta_2", "b2", "adam_b2"),
-    "beta": ("beta", "adam_beta"),
+    "beta1": ("adam_beta1", "beta1", "beta_1", "b1", "adam_b1", "betas[0]", "adam_betas[0]", "beta", "adam_beta"),
+    "beta2": ("adam_beta2", "beta2", "beta_2", "b2", "adam_b2", "betas[1]", "adam_betas[1]", "beta", "adam_beta"),
     "lr": ("max_lr", "peak_lr", "learning_rate", "lr", "base_lr", "initial_lr"),
     "max_steps": ("max_steps", "total_steps", "num_training_steps", "train_steps", "max_iters", "budget"),
     "epochs": ("num_train_epochs", "max_epochs", "epochs", "num_epochs"),
     "steps_per_epoch": ("steps_per_epoch", "num_update_steps_per_epoch"),
+    "optimizer": ("optim", "optimizer", "optimizer_name", "optimizer_type"),
 }
-BETA_PAIRS = ("betas", "adam_betas")
-"""The names, in lower case, of (beta1, beta2)."""
+_BETAS = frozenset([*BETA_PAIRS, *_NAMES["beta1"], *_NAMES["beta2"]])
 
-_OPTIMIZER = ("optim", "optimizer", "optimizer_name", "optimizer_type")
-_HOME = {alias: name for name, aliases in _NAMES.items() for alias in aliases}
-
-ARGUMENTS = frozenset([*_HOME, *BETA_PAIRS, *_OPTIMIZER])
+ARGUMENTS = frozenset([*BETA_PAIRS, *(alias for aliases in _NAMES.values() for alias in aliases)])
 """Every known name, in lower case."""
-
-LEARNING_RATES = frozenset(_NAMES["lr"])
-"""The names, in lower case, of the learning rate."""
 
 
 @dataclass(frozen=True)
@@ -52,109 +48,84 @@ class Arguments:
 @lru_cache(4096)
 def is_argument(name: str) -> bool:
     """Whether a value logged under the name is an argument: one of `ARGUMENTS`, or a learning rate after any prefix."""
-    return name.lower() in ARGUMENTS or is_learning_rate(name)
+    return name.lower() in ARGUMENTS or _is_rate(name)
 
 
-def is_learning_rate(name: str) -> bool:
-    """Whether the name is that of a learning rate, after any prefix."""
-    return _last_part(name) in LEARNING_RATES
+class LoggedArgument(NamedTuple):
+    """An argument that was logged at steps: its last value, its largest, how often, and whether it ever changed."""
 
+    last: Any
+    largest: Any
+    times: int = 1
+    changed: bool = False
 
-class LoggedArgument:
-    """An argument that was logged at steps: how often, its last value, its largest, and whether it ever changed."""
-
-    def __init__(self, value: Any) -> None:
-        self.last = self.largest = value
-        self.changed = False
-        self.times = 1
-
-    def add(self, value: Any) -> None:
-        """Take the value at a further step."""
-        self.changed |= value != self.last
-        self.times += 1
-        self.last = value
+    def with_value(self, value: Any) -> LoggedArgument:
+        """With the value at a further step."""
         new, old = number(value), number(self.largest)
-        if new is not None and math.isfinite(new) and (old is None or not old >= new):
-            self.largest = value
+        is_larger = new is not None and math.isfinite(new) and (old is None or not old >= new)
+        changed = self.changed or value != self.last
+        return LoggedArgument(value, value if is_larger else self.largest, self.times + 1, changed)
 
 
-def understood(raw: Mapping[str, Any], logged: Mapping[str, LoggedArgument] | None = None) -> Arguments:
+def understood(settings: Mapping[str, Any], logged: Mapping[str, LoggedArgument]) -> Arguments:
     """The arguments among the values of a log; values that make no sense (a beta of 2, -1 steps) are ignored.
 
-    `logged` are values that were logged at steps. They count only if `raw`, the run's settings, has no value. The
-    learning rate is then the largest one logged, to three digits, because a schedule makes the last one small. Betas
-    that changed during the run are left out.
+    `logged` are values that were logged at steps. They count only if the run's `settings` have no value. The learning
+    rate is then the largest one logged, to three digits, because a schedule makes the last one small.
 
-    >>> found = understood({"optimizer/betas": "(0.9, 0.95)", "learning_rate": "3e-4", "max_steps": -1})
+    >>> found = understood({"optimizer/betas": "(0.9, 0.95)", "learning_rate": "3e-4", "max_steps": -1}, {})
     >>> found.beta1, found.beta2, found.lr, found.max_steps
     (0.9, 0.95, 0.0003, None)
     """
-    settings = _understood(raw)
-    if not logged:
-        return settings
-    beside = _understood({name: value for name, one in logged.items() if (value := _one_value(name, one)) is not None})
-    missing = [name for name, value in vars(settings).items() if value is None and name != "lr_left"]
-    return replace(settings, **{name: getattr(beside, name) for name in missing}, lr_left=_lr_left(logged))
+    beside = {}
+    for name, one in logged.items():
+        peak = number(one.largest) if one.changed and _is_rate(name) else None
+        if not one.changed or _last_part(name) not in _BETAS:
+            beside[name] = one.last if peak is None else float(f"{peak:.3g}")
+    return Arguments(**(_standard(beside) | _standard(settings)), lr_left=_lr_left(logged))
 
 
 def _lr_left(logged: Mapping[str, LoggedArgument]) -> float | None:
-    rates = next((one for name, one in logged.items() if is_learning_rate(name) and one.times > 1), None)
+    rates = next((one for name, one in logged.items() if _is_rate(name) and one.times > 1), None)
     last, peak = (None, None) if rates is None else (number(rates.last), number(rates.largest))
     return last / peak if last is not None and peak is not None and 0 <= last <= peak and 0 < peak < math.inf else None
 
 
-def _one_value(name: str, logged: LoggedArgument) -> Any:
-    """One value for all that were logged, None if there is none."""
-    last_part = _last_part(name)
-    if not logged.changed:
-        return logged.last
-    if last_part in LEARNING_RATES:
-        peak = number(logged.largest)
-        return None if peak is None else float(f"{peak:.3g}")
-    is_beta = last_part in BETA_PAIRS or _HOME.get(last_part, "").startswith("beta")
-    return None if is_beta else logged.last
-
-
-def _understood(raw: Mapping[str, Any]) -> Arguments:
+def _standard(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Standard name -> value, for the names that have a sensible value."""
     by_name = {_last_part(key): value for key, value in raw.items()}
-    values = {
-        name: value
+    for pair in BETA_PAIRS:
+        by_name |= {f"{pair}[{index}]": one for index, one in enumerate(_pair(by_name.get(pair)))}
+    checked = {
+        name: next((value for alias in aliases if (value := _checked(name, by_name.get(alias))) is not None), None)
         for name, aliases in _NAMES.items()
-        if (value := next((one for key in aliases if (one := number(by_name.get(key))) is not None), None)) is not None
     }
-    pair = next(
-        (pair for key in BETA_PAIRS if (pair := _pair(by_name.get(key)))), (values.get("beta"), values.get("beta"))
-    )
-    optimizer = next((value for key in _OPTIMIZER if isinstance(value := by_name.get(key), str)), None)
-    return Arguments(
-        beta1=_beta(values.get("beta1", pair[0])),
-        beta2=_beta(values.get("beta2", pair[1])),
-        lr=_positive(values.get("lr")),
-        max_steps=_positive(values.get("max_steps")),
-        epochs=_positive(values.get("epochs")),
-        steps_per_epoch=_positive(values.get("steps_per_epoch")),
-        optimizer=optimizer[:80] if optimizer else None,
-    )
+    return {name: value for name, value in checked.items() if value is not None}
 
 
-def _last_part(name: str) -> str:
-    return re.split(r"[/.]", name)[-1].lower()
+def _checked(name: str, value: Any) -> Any:
+    """The value of that argument, None if it makes no sense."""
+    if name == "optimizer":
+        return value[:80] if isinstance(value, str) and value else None
+    value = number(value)
+    if value is None:
+        return None
+    return value if (0 <= value < 1 if name.startswith("beta") else 0 < value < math.inf) else None
 
 
-def _pair(value: object) -> tuple[float | None, float | None] | None:
+def _pair(value: object) -> list[Any] | tuple[Any, ...]:
+    """The two numbers of a list or its text, nothing if it is something else."""
     if isinstance(value, str):
         try:
             value = json.loads(value.strip().replace("(", "[").replace(")", "]"))
         except (ValueError, RecursionError):
-            return None
-    if isinstance(value, list | tuple) and len(value) == 2:
-        return number(value[0]), number(value[1])
-    return None
+            return []
+    return value if isinstance(value, list | tuple) and len(value) == 2 else []
 
 
-def _beta(value: float | None) -> float | None:
-    return value if value is not None and 0 <= value < 1 else None
+def _is_rate(name: str) -> bool:
+    return _last_part(name) in _NAMES["lr"]
 
 
-def _positive(value: float | None) -> float | None:
-    return value if value is not None and 0 < value < math.inf else None
+def _last_part(name: str) -> str:
+    return re.split(r"[/.]", name)[-1].lower()

@@ -12,61 +12,39 @@ from oneclock.logs.formats.table import CsvTable
 _MOST_FILES = 1000
 _BY_START = {
     b"PK\x03\x04": "a zip or a PyTorch checkpoint, which holds weights and no curve; name the log beside it",
-    b"\x80\x02": "a pickle, which is never opened; save the curve as CSV",
-    b"\x80\x04": "a pickle, which is never opened; save the curve as CSV",
+    b"\x80": "a pickle, which is never opened; save the curve as CSV",
     b"PAR1": "a Parquet table; save it as CSV: pandas.read_parquet(..).to_csv(..)",
-    b"\x89HDF": "an HDF5 file; save the curve as CSV",
-    b"SQLite format 3\0": "a SQLite database with neither MLflow's nor Trackio's tables; export the curve as CSV",
+    b"\x1f\x8b": "a gzip file; unpack it: gunzip",
+    b"SQLite format 3\0": "a SQLite database without MLflow's tables; export the curve as CSV",
     b":W&B": "a W&B run file of another version; export the run's chart as CSV, or use run.scan_history()",
 }
 _BY_FILE = {
     ".aim": "an Aim repository, which only Aim itself can open; export the metric as CSV from its page",
     "wandb": "a W&B folder without run files; export the run's chart as CSV, or use run.scan_history()",
-    ".neptune": "a Neptune folder; download the metric as CSV",
 }
 
 
 def describe(path: Path) -> str:
-    """A sentence about the path: what it may be, and what to do.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "model.pt"
-    >>> _ = path.write_bytes(b"PK" + bytes([3, 4]) + bytes(20))
-    >>> describe(path)[:40]
-    'it seems to be a zip or a PyTorch checkp'
-    """
-    return f"it seems to be {_folder(path) if path.is_dir() else _file(path)}"
-
-
-def _folder(path: Path) -> str:
-    files = sorted(one.name for one in islice(path.iterdir(), _MOST_FILES))
-    description = next((words for name, words in _BY_FILE.items() if name in files or path.name == name), None)
-    if description is not None:
-        return description
-    return f"a folder without a log, with {names.name_list(files, 6)} in it; name the file that holds the losses"
-
-
-def _file(path: Path) -> str:
+    """What the path may be, and what to do."""
+    if path.is_dir():
+        files = sorted(one.name for one in islice(path.iterdir(), _MOST_FILES))
+        other = f"a folder without a log, with {names.name_list(files, 6)} in it; name the file that holds the losses"
+        return next((words for name, words in _BY_FILE.items() if name in files or path.name == name), other)
     with open(path, "rb") as file:
         start = file.read(16)
     if not start:
         return "an empty file; name one with losses in it"
-    description = next((words for first, words in _BY_START.items() if start.startswith(first)), None)
-    return description or _text(path) or "not text; name a log, or export the curve as CSV"
-
-
-def _text(path: Path) -> str | None:
-    text = guards.head(path).lstrip()
-    if not text:
-        return None
+    known = next((words for first, words in _BY_START.items() if start.startswith(first)), None)
+    if known or not (text := guards.head(path).lstrip()):
+        return known or "not text; name a log, or export the curve as CSV"
     if text.startswith(("{", "[")):
         return "JSON without a loss at several steps, or cut off; give one object per line: step and val_loss"
     try:
-        header = CsvTable.open(path).columns
+        columns = CsvTable.open(path).columns
     except ValueError as error:
         if "without a header" in str(error):
             return "a table without a header; name its columns: --columns step,val_loss"
-        header = []
-    if len(header) > 1:
+        columns = []
+    if len(columns) > 1:
         return "a table without a number in its first row, or text; put the columns' names on the first line"
     return "text without two lines that name a step and a loss; print both on one line: step 500: val loss 1.25"

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from oneclock.logs import names
-from oneclock.logs.series import MetricSeries
-from oneclock.logs.timeline import Restart, Timeline
+from oneclock.logs.series import MetricSeries, Timeline
 from oneclock.metric import Direction
 
 if TYPE_CHECKING:
@@ -22,8 +21,9 @@ def about_metric(metric: str, direction: Direction, seen: Sequence[str], request
     """Warnings about the choice of the metric; `requested` if the user named it."""
     warnings = []
     if direction.source == "curve":
-        shape, other = ("rises", "lower") if direction.higher_is_better else ("falls", "higher")
-        kind = "higher" if direction.higher_is_better else "lower"
+        kind, shape, other = (
+            ("higher", "rises", "lower") if direction.higher_is_better else ("lower", "falls", "higher")
+        )
         warnings.append(
             f"{metric!r} is taken as {kind}-is-better because it {shape}; if that is wrong, say --{other}-is-better"
         )
@@ -39,17 +39,21 @@ def about_metric(metric: str, direction: Direction, seen: Sequence[str], request
     return warnings
 
 
-def about_points(
-    series: Sequence[MetricSeries], lines: Sequence[Timeline], placeholders: Counter[float], metric: str
-) -> list[str]:
+def about_points(series: Sequence[MetricSeries], lines: Sequence[Timeline], metric: str) -> list[str]:
     """Warnings about values that were left out, replaced or put elsewhere."""
     warnings = []
     if ignored := sum(one.ignored for one in series):
         warnings.append(f"{ignored:,} values at negative or impossible steps were left out")
-    for value, count in sorted(placeholders.items()):
-        values = "1 value" if count == 1 else f"{count:,} values"
-        warnings.append(f"{values} of {metric!r} of exactly {value:g}, a placeholder, left out")
-    warnings += _about_restarts([restart for line in lines for restart in line.restarts])
+    for value, count in sorted(sum((line.placeholders for line in lines), Counter[float]()).items()):
+        warnings.append(f"{count:,} values of {metric!r} of exactly {value:g}, a placeholder, left out")
+    restarts = [restart for line in lines for restart in line.restarts]
+    for joined, last, first in restarts[:_MOST_RESTARTS]:
+        back = f"the step counter goes back from {last:,g} to {first:,g}"
+        resumed = f"{back} while the curve goes on, as after a resume: the parts were joined in order"
+        repeated = f"{back}, as after a resume or in a second run: the later values replace the earlier ones"
+        warnings.append(resumed if joined else repeated)
+    if len(restarts) > _MOST_RESTARTS:
+        warnings.append(f"the step counter goes back {len(restarts) - _MOST_RESTARTS:,} more times")
     if out_of_order := sum(line.out_of_order for line in lines):
         warnings.append(f"the steps go back {out_of_order:,} times: the values were sorted by step")
     if duplicates := sum(line.duplicates for line in lines):
@@ -65,30 +69,10 @@ def about_curves(runs: Sequence[LoggedRun], metric: str, unit: str) -> list[str]
     """Warnings about curves that show no training, or the end of it."""
     warnings = []
     for run in runs:
-        of_run = f" of {run.name}" if len(runs) > 1 else ""
+        name = f"{metric!r} of {run.name}" if len(runs) > 1 else f"{metric!r}"
         finite = [value for value in run.values if math.isfinite(value)]
         if len(finite) > 1 and min(finite) == max(finite):
-            warnings.append(
-                f"every finite {metric!r}{of_run} is {finite[0]:g}: nothing was learned, or it is a constant"
-            )
+            warnings.append(f"every finite {name} is {finite[0]:g}: nothing was learned, or it is a constant")
         if (end := run.diverged_at) is not None:
-            warnings.append(
-                f"{metric!r}{of_run} is not finite from {unit.removesuffix('s')} {end:,g} on: the run diverged"
-            )
+            warnings.append(f"{name} is not finite from {unit.removesuffix('s')} {end:,g} on: the run diverged")
     return warnings
-
-
-def _about_restarts(restarts: Sequence[Restart]) -> list[str]:
-    warnings = [_about_restart(restart) for restart in restarts[:_MOST_RESTARTS]]
-    if more := len(restarts) - len(warnings):
-        warnings.append(f"the step counter goes back {more:,} more times")
-    return warnings
-
-
-def _about_restart(restart: Restart) -> str:
-    back = f"the step counter goes back from {restart.last:,g} to {restart.first:,g}"
-    return {
-        "joined": f"{back} while the curve goes on, as after a resume: the parts were joined in order",
-        "replayed": f"{back}, as after a resume from a checkpoint: the later values replace the earlier ones",
-        "fresh": f"{back}, and so does the curve, as of a second run: only the last run counts",
-    }[restart.kind]

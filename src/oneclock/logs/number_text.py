@@ -57,17 +57,14 @@ class StepText:
         text = _SPACES.sub("", text)
         grouped = _GROUPED.fullmatch(text)
         if grouped is None or (self._steps_have == "decimals" and text.count(grouped[1]) == 1):
-            return self._plain(text)
-        mark = grouped[1]
+            value = number(text.replace(",", ".") if self._decimal == "," else text)
+            if value is not None and re.search(r"[.,]\d", text):
+                self._steps_have = self._steps_have or "decimals"
+            return value
+        mark, thousands = grouped[1], text.replace(grouped[1], "")
         if text.count(mark) > 1 or self._steps_have == "whole" or self._decimal not in (None, mark):
-            return float(text.replace(mark, ""))
-        thousands, whole = text.replace(mark, ""), text.split(mark)[0]
+            return float(thousands)
+        whole = text.split(mark)[0]
         raise UnclearStep(
             f"{self._where} has the step {text!r}: is it {thousands} or {whole}? Write it without separators"
         )
-
-    def _plain(self, text: str) -> float | None:
-        value = number(text.replace(",", ".") if self._decimal == "," else text)
-        if value is not None and re.search(r"[.,]\d", text):
-            self._steps_have = self._steps_have or "decimals"
-        return value

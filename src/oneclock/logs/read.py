@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from oneclock.guards import plain_file
@@ -15,59 +15,20 @@ from oneclock.horizon import Curve
 from oneclock.logs import names
 from oneclock.logs.arguments import Arguments, understood
 from oneclock.logs.diagnose import describe
-from oneclock.logs.formats import (
-    dvclive,
-    json_document,
-    json_lines,
-    lightning_csv,
-    mlflow_database,
-    mlflow_files,
-    own_records,
-    plain_csv,
-    tensorboard,
-    terminal,
-    trackio_database,
-    trainer_state,
-    wandb_csv,
-    wandb_run,
-)
-from oneclock.logs.formats.folder import FolderReader
+from oneclock.logs.formats import csv_file, json_file, mlflow, own_records, tensorboard, terminal, wandb_run
 from oneclock.logs.inputs import Table, as_file
 from oneclock.logs.log_warnings import about_curves, about_metric, about_points
-from oneclock.logs.series import MetricSeries, placeholders_in
+from oneclock.logs.series import Timeline
 from oneclock.logs.source import Contents, RawRun, Reader, Wanted
 from oneclock.logs.step_units import step_unit
-from oneclock.logs.timeline import Timeline
 from oneclock.metric import LOWER_BY_NAME, Direction, decide
 from oneclock.plain_text import printable
 
-FILES: tuple[Reader, ...] = (
-    own_records,
-    tensorboard,
-    wandb_run,
-    mlflow_database,
-    trackio_database,
-    trainer_state,
-    wandb_csv,
-    lightning_csv,
-    json_document,
-    json_lines,
-    plain_csv,
-    terminal,
-)
-"""The formats of files, specific ones first: the first whose `sniff` returns True reads the path."""
+READERS: tuple[Reader, ...] = (own_records, mlflow, wandb_run, tensorboard, json_file, csv_file, terminal)
+"""The formats, specific ones first: the first whose `sniff` returns True reads the path."""
 
-FOLDERS: tuple[Reader, ...] = (
-    own_records,
-    trainer_state,
-    mlflow_files,
-    lightning_csv,
-    dvclive,
-    wandb_run,
-    tensorboard,
-    FolderReader(FILES),
-)
-"""The same for folders."""
+_MOST_FILES = 1000  # of a folder that is looked through for the one log in it
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".out", ".db", ".sqlite")
 
 
 class NotFinite(ValueError):
@@ -151,8 +112,8 @@ def read_log(
     """Read a log or a folder of logs, whatever wrote it.
 
     Args:
-        path: A file or a folder of any format in docs/advise.md, recognised by its content. A file may be compressed
-            with gzip. A table in memory is read too: a DataFrame, or a mapping of column names to columns.
+        path: A file or a folder of any format in docs/advise.md, recognised by its content. A table in memory is read
+            too: a DataFrame, or a mapping of column names to columns.
         metric: The validation loss or another metric; guessed from the names by default.
         step: The column or key that counts steps, epochs or tokens; guessed from the names by default.
         steps_per_epoch: Converts a log of epochs to steps.
@@ -177,37 +138,21 @@ def read_log(
     """
     named = None if columns is None else tuple(columns)
     wanted = Wanted(metric, step, named, higher_is_better, steps_per_epoch, tokens_per_step)
-    with as_file(path) as (file, called):
-        try:
-            log = read_as(plain_csv if columns is not None else _reader_of(file), file, wanted)
-        except NotFinite as error:
-            raise NotFinite(str(error).replace(str(file), called)) from None
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(file), called)) from None
-    return replace(log, path=called)
+    with as_file(path) as (file, name):
+        reader, log_file = (csv_file, plain_file(file)) if columns is not None else _reader_of(file)
+        return replace(read_as(reader, log_file, wanted), path=name)
 
 
-def read_text(path: str | Path, metric: str | None = None, *, steps_per_epoch: float | None = None) -> Log:
-    """Read the terminal output of a run, captured in a file. The run may still go on.
-
-    Args:
-        path: The captured output, with anything between the lines of the curve.
-        metric: As printed, words joined by `_`; guessed by default.
-        steps_per_epoch: Converts output that names only epochs to steps.
-
-    Returns:
-        The curve so far.
-
-    Raises:
-        ValueError: No line names a step and a loss.
+def read_text(path: str | Path) -> Log:
+    """The curve so far in the terminal output of a run, captured in a file. One line with a step and a loss is enough.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "output.log"
-    >>> _ = path.write_text("hello\\nstep 0: train loss 4.2, val loss 4.3\\nstep 250: train loss 2.4, val loss 2.5\\n")
+    >>> _ = path.write_text("hello\\nstep 250: train loss 2.4, val loss 2.5\\n")
     >>> read_text(path).curves
-    [Curve(steps=(0, 250), losses=(4.3, 2.5))]
+    [Curve(steps=(250,), losses=(2.5,))]
     """
-    return read_as(terminal, Path(path), Wanted(metric, steps_per_epoch=steps_per_epoch))
+    return read_as(terminal, Path(path), Wanted())
 
 
 def read_as(reader: Reader, path: Path, wanted: Wanted) -> Log:
@@ -222,22 +167,44 @@ def read_as(reader: Reader, path: Path, wanted: Wanted) -> Log:
         raise ValueError(printable(f"{path} looks like {reader.FORMAT} but cannot be read: {error}")) from None
 
 
-def _reader_of(path: Path) -> Reader:
+def _reader_of(path: Path) -> tuple[Reader, Path]:
+    """The reader of a file or folder; of a folder with one log in it, that of the log. ValueError if there is none."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    if not path.is_dir():
-        plain_file(path)
-    for reader in FOLDERS if path.is_dir() else FILES:
-        if reader.sniff(path):
-            return reader
-    raise ValueError(printable(f"{path} is not a log that can be read; {describe(path)}"))
+    logs = _logs_among([path if path.is_dir() else plain_file(path)])
+    if not logs and path.is_dir():
+        files = sorted(islice(path.iterdir(), _MOST_FILES))
+        logs = _logs_among([file for file in files if file.is_file() and file.suffix in _SUFFIXES])
+    if len(logs) > 1:
+        listed = ", ".join(file.name for _, file in logs[:12])
+        raise ValueError(printable(f"{path} holds {len(logs)} logs: {listed}; name the one you mean"))
+    if not logs:
+        raise ValueError(printable(f"{path} is not a log that can be read; it seems to be {describe(path)}"))
+    return logs[0]
+
+
+def _logs_among(paths: list[Path]) -> list[tuple[Reader, Path]]:
+    first = [(next((reader for reader in READERS if reader.sniff(path)), None), path) for path in paths]
+    return [(reader, path) for reader, path in first if reader is not None]
 
 
 def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
-    metric, chosen = _chosen(path, source, wanted, seen)
+    metric, chosen = _choose(path, source, wanted, seen)
     series = [run.series[metric] for run in chosen]
-    direction, lines, left_out = _timelines(path, metric, series, wanted)
+    lines = [Timeline(*one.points()) for one in series]
+    direction = decide(metric, [line.values for line in lines], wanted.higher_is_better)
+    if direction is None:
+        raise ValueError(
+            f"{path}: it is not clear whether higher or lower values of {metric!r} are better; "
+            "say it (--higher-is-better or --lower-is-better; in Python higher_is_better=True or False)"
+        )
+    if direction.higher_is_better:  # 0 and -1 may then be real values
+        lines = [Timeline(*one.points(), has_placeholders=False) for one in series]
+    if not any(math.isfinite(value) for line in lines for value in line.values):
+        others = [name for name in seen if name != metric]
+        way = f"; name another of: {names.name_list(others)}" if others else ""
+        raise NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
     unit = step_unit(source, chosen, min(line.steps[0] for line in lines) == 0, wanted)
     sign = -1 if direction.higher_is_better else 1
     runs = [
@@ -250,15 +217,18 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
         for run, line in zip(chosen, lines, strict=True)
         if any(map(math.isfinite, line.values))
     ]
-    if unit.unit == "steps" and unit.times == unit.per == 1:
-        _refuse_fractions(path, [run.curve for run in runs])
-    if not runs:
-        raise _not_finite(path, metric, seen)
+    fraction = next((step for run in runs for step in run.curve.steps if step % 1), None)
+    if fraction is not None and unit.unit == "steps" and unit.times == unit.per == 1:
+        # It counts thousands, epochs or hours, and would give a wrong beta.
+        raise ValueError(
+            f"{path} has the step {fraction:g}, but optimizer steps are whole numbers; "
+            "name the column that counts them (step, --step), or write the steps out"
+        )
     warnings = [
         *source.warnings,
         *unit.warnings,
         *about_metric(metric, direction, seen, requested=wanted.metric is not None),
-        *about_points(series, lines, left_out, metric),
+        *about_points(series, lines, metric),
         *about_curves(runs, metric, unit.unit),
     ]
     if len(runs) < len(chosen):
@@ -277,63 +247,16 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
     )
 
 
-def _timelines(
-    path: Path, metric: str, series: list[MetricSeries], wanted: Wanted
-) -> tuple[Direction, list[Timeline], Counter[float]]:
-    """The direction of the metric, its values in the order of their steps, and the placeholders that were left out."""
-    placeholders = [placeholders_in(one.points()[1]) for one in series]
-    lines = [Timeline(*one.points(without)) for one, without in zip(series, placeholders, strict=True)]
-    direction = _direction(path, metric, [line.values for line in lines], wanted)
-    if direction.higher_is_better:  # 0 and -1 may then be real values
-        return direction, [Timeline(*one.points()) for one in series], Counter()
-    left_out = Counter[float]()
-    for one, without in zip(series, placeholders, strict=True):
-        left_out += Counter(value for value in one.points()[1] if value in without)
-    return direction, lines, left_out
-
-
-def _not_finite(path: Path, metric: str, seen: list[str]) -> NotFinite:
-    others = [name for name in seen if name != metric]
-    way = f"; name another of: {names.name_list(others)}" if others else ""
-    return NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
-
-
-def _chosen(path: Path, source: Contents, wanted: Wanted, seen: list[str]) -> tuple[str, list[RawRun]]:
+def _choose(path: Path, source: Contents, wanted: Wanted, seen: list[str]) -> tuple[str, list[RawRun]]:
     """The metric to read and the runs that have values of it; ValueError if there are none."""
     held = {metric for run in source.runs for metric, series in run.series.items() if len(series)}
+    left_out = sum(series.ignored for run in source.runs for series in run.series.values())
+    why = f": its {left_out:,} values are at negative or impossible steps" if left_out else ""
     if not seen or (wanted.metric is None and not held):
-        why = _no_valid_step(source.runs)
         raise ValueError(f"{path} ({source.format}) holds no curve{why}; it has: {names.name_list(seen)}")
     metric = names.choose_metric(seen, wanted.metric, path)
     runs = [run for run in source.runs if len(run.series.get(metric, ()))]
     if not runs:
-        why = _no_valid_step(source.runs) or f"; name one of: {names.name_list(held)}"
+        why = why or f"; name one of: {names.name_list(held)}"
         raise ValueError(f"{path} ({source.format}) has no values of {metric!r}{why}")
     return metric, runs
-
-
-def _direction(path: Path, metric: str, curves: list[Sequence[float]], wanted: Wanted) -> Direction:
-    """Which way the metric improves; ValueError if neither the user, nor the name, nor the curves say it."""
-    direction = decide(metric, curves, wanted.higher_is_better)
-    if direction is None:
-        raise ValueError(
-            f"{path}: it is not clear whether higher or lower values of {metric!r} are better; "
-            "say it (--higher-is-better or --lower-is-better; in Python higher_is_better=True or False)"
-        )
-    return direction
-
-
-def _refuse_fractions(path: Path, curves: list[Curve]) -> None:
-    """ValueError for a step such as 0.5: it counts thousands, epochs or hours, and would give a wrong beta."""
-    fraction = next((step for curve in curves for step in curve.steps if step % 1), None)
-    if fraction is not None:
-        raise ValueError(
-            f"{path} has the step {fraction:g}, but optimizer steps are whole numbers; "
-            "name the column that counts them (step, --step), or write the steps out"
-        )
-
-
-def _no_valid_step(runs: list[RawRun]) -> str:
-    """Why no point of a curve is left although values were logged; empty if there is no reason."""
-    left_out = sum(series.ignored for run in runs for series in run.series.values())
-    return f": its {left_out:,} values are at negative or impossible steps" if left_out else ""

@@ -1,15 +1,16 @@
-"""One logged metric of one run, collected point by point in bounded memory.
-
-Plain Python, which also runs in a browser.
-"""
+"""One logged metric of one run: its points in bounded memory, and then in the order of their steps."""
 
 from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
+from operator import lt
 from statistics import median
+from typing import NamedTuple
 
 LIMIT = 2**17
 """Points kept of one metric, an even number: a log of any length takes the same memory."""
@@ -17,6 +18,11 @@ LIMIT = 2**17
 _LAST_STEP = 2.0**53  # beyond it, floats cannot represent every whole number
 _NEAR_ZERO = 0.1  # of the median: a loss that falls this low may reach 0
 _FAR_ABOVE = 10  # times the largest other loss
+_SHORTEST_PART = 4  # mean evaluations between two steps back; with fewer, the log is merely out of order
+_MOST_PARTS = 64  # beyond it the log is out of order, however long the parts are; it also bounds the work
+_COMPARED = 3  # losses at each end of a part that are compared
+_GOES_ON = 0.75  # a continuation must start with at least this share of the earlier progress
+_OUT_OF_ORDER = 2  # a value may be this many evaluations late and still be sorted in
 
 
 class MetricSeries:
@@ -55,17 +61,10 @@ class MetricSeries:
                 self.stride *= 2
         self._logged += 1
 
-    def forget_from(self, step: float) -> None:
-        """Drop values logged at `step` or later: a restarted run will repeat them."""
-        kept = [point for point in zip(*self.points(), strict=True) if point[0] < step]
-        self._steps, self._values = array("d", [at for at, _ in kept]), array("d", [value for _, value in kept])
-        self._last = None
-
-    def points(self, without: Sequence[float] = ()) -> tuple[list[float], list[float]]:
-        """Steps and values in the order logged, without points of these values."""
-        points = list(zip(self._steps, self._values, strict=True)) + ([self._last] if self._last else [])
-        kept = [point for point in points if point[1] not in without] if without else points
-        return [step for step, _ in kept], [value for _, value in kept]
+    def points(self) -> tuple[list[float], list[float]]:
+        """Steps and values in the order logged."""
+        steps, values = ([one] for one in self._last) if self._last else ([], [])
+        return [*self._steps, *steps], [*self._values, *values]
 
 
 def placeholders_in(losses: Sequence[float]) -> list[float]:
@@ -87,3 +86,90 @@ def placeholders_in(losses: Sequence[float]) -> list[float]:
     others = max((loss for loss in above if loss < top), default=math.inf)
     high = [top] if counts[top] > 1 and top > _FAR_ABOVE * others and finite[-1] != top else []
     return [*below, *zero, *high]
+
+
+class Restart(NamedTuple):
+    """The counter went back from step `last` to step `first`, as after a resume or in a second run.
+
+    `joined`: the loss went on, so the parts were put one after the other. Otherwise the later values replace the
+    earlier ones from `first` on.
+    """
+
+    joined: bool
+    last: float
+    first: float
+
+
+class Timeline:
+    """(step, value) in increasing steps, from points in the order logged. A later value at a step replaces it.
+
+    Where the step counter went back, the most likely case is assumed, and recorded for a warning.
+
+    >>> line = Timeline([0, 10, 20, 30, 0, 10, 20, 30], [9, 7, 6, 5, 5, 4, 3.5, 3])
+    >>> list(line.steps), list(line.values)
+    ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0])
+    >>> line.restarts
+    [Restart(joined=True, last=30.0, first=0)]
+    """
+
+    def __init__(self, steps: Sequence[float], values: Sequence[float], has_placeholders: bool = True) -> None:
+        dropped = placeholders_in(values) if has_placeholders else ()
+        self.placeholders = Counter(value for value in values if value in dropped)
+        if dropped:
+            steps, values = zip(
+                *(point for point in zip(steps, values, strict=True) if point[1] not in dropped), strict=True
+            )
+        self.steps, self.values = array("d"), array("d")
+        self.restarts: list[Restart] = []
+        self.duplicates = self.out_of_order = 0
+        self._shift = 0.0  # what is added to logged steps since the counter restarted
+        self._counted_from = steps[0]  # where the present counter began, in the line's steps
+        cuts = [0, *(index for index in range(1, len(steps)) if steps[index] < steps[index - 1]), len(steps)]
+        if len(cuts) > 1 + min(_MOST_PARTS, max(len(steps) // _SHORTEST_PART, 1)):
+            self.out_of_order = len(cuts) - 2
+            cuts = [0, len(steps)]
+        for start, end in pairwise(cuts):
+            if start and steps[start] + self._shift < self.steps[-1]:
+                self._go_back(steps[start], values[start:end])
+            self._merge(steps[start:end], values[start:end])
+
+    def _go_back(self, logged: float, values: Sequence[float]) -> None:
+        """Handle a part that begins at a step that the log has passed already."""
+        first, last = logged + self._shift, self.steps[-1] - self._shift
+        later = len(self.steps) - bisect_right(self.steps, first)
+        spacing = (self.steps[-1] - self.steps[0]) / max(len(self.steps) - 1, 1)
+        from_start = first <= self._counted_from + spacing
+        if later <= _OUT_OF_ORDER and not from_start:
+            self.out_of_order += 1
+        elif from_start and self._goes_on(first, values):
+            self.restarts.append(Restart(True, last, logged))
+            self._shift = self._counted_from = self.steps[-1]
+        else:
+            self.restarts.append(Restart(False, last, logged))
+            end = bisect_left(self.steps, first)
+            del self.steps[end:], self.values[end:]
+
+    def _goes_on(self, first: float, values: Sequence[float]) -> bool:
+        """Whether the part continues the losses reached before it, instead of repeating the losses at those steps."""
+        at = bisect_left(self.steps, first)
+        begins = _typical(values[:_COMPARED])
+        reached, at_first = _typical(self.values[-_COMPARED:]), _typical(self.values[at : at + _COMPARED])
+        return reached != at_first and (begins - at_first) / (reached - at_first) > _GOES_ON
+
+    def _merge(self, steps: Sequence[float], values: Sequence[float]) -> None:
+        shifted = [step + self._shift for step in steps]
+        if (not self.steps or shifted[0] > self.steps[-1]) and all(map(lt, shifted, shifted[1:])):
+            self.steps.extend(shifted)
+            self.values.extend(values)
+            return
+        latest = dict(zip(self.steps, self.values, strict=True))
+        count = len(latest) + len(shifted)
+        latest |= dict(zip(shifted, values, strict=True))
+        self.duplicates += count - len(latest)
+        order = sorted(latest)
+        self.steps, self.values = array("d", order), array("d", map(latest.__getitem__, order))
+
+
+def _typical(values: Sequence[float]) -> float:
+    finite = [value for value in values if math.isfinite(value)]
+    return median(finite) if finite else math.nan

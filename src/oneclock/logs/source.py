@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,10 +35,6 @@ class Wanted:
             if value is not None and not 0 < value < 2**53:
                 raise ValueError(f"{name.replace('_', ' ')} must be a number above 0, got {value!r}")
 
-    def only(self, metric: str) -> Wanted:
-        """The same request for one metric that was chosen."""
-        return replace(self, metric=metric)
-
 
 class RawRun:
     """One run in a log: its metrics by name, the arguments it was started with, and those it logged while it ran.
@@ -51,24 +47,19 @@ class RawRun:
         self.series: dict[str, MetricSeries] = {}
         self.arguments: dict[str, Any] = dict(arguments or {})
         self.logged_arguments: dict[str, LoggedArgument] = {}
-        self._seen: dict[str, None] = {}
-
-    @property
-    def metrics(self) -> list[str]:
-        """Every metric's name, in order of appearance."""
-        return list(self._seen)
+        self.metrics: dict[str, None] = {}  # every metric's name, in order of appearance
 
     def note(self, metrics: Iterable[str]) -> None:
         """Note names without values."""
         for metric in metrics:
-            if len(self._seen) < _MOST_SEEN:
-                self._seen.setdefault(metric)
+            if len(self.metrics) < _MOST_SEEN:
+                self.metrics.setdefault(metric)
 
     def holds(self, metric: str, wanted: Wanted) -> bool:
         """Whether values of the metric are kept: of the one requested, or of those that look like a loss."""
         if metric in self.series:
             return True
-        if metric in self._seen or len(self.series) >= _MOST_HELD or len(self._seen) >= _MOST_SEEN:
+        if metric in self.metrics or len(self.series) >= _MOST_HELD or len(self.metrics) >= _MOST_SEEN:
             return False
         self.note([metric])
         if wanted.metric is None:
@@ -77,14 +68,8 @@ class RawRun:
         else:
             kept = metric.lower() == wanted.metric.lower()
         if kept:
-            self.keep(metric)
+            self.series[metric] = MetricSeries()
         return kept
-
-    def keep(self, metric: str) -> MetricSeries:
-        """Begin the series of a metric."""
-        self.note([metric])
-        self.series[metric] = MetricSeries()
-        return self.series[metric]
 
     def add(self, metric: str, step: float, value: float, wanted: Wanted) -> None:
         """Keep one value, if the metric's are kept."""
@@ -93,31 +78,8 @@ class RawRun:
 
     def log_argument(self, name: str, value: Any) -> None:
         """Note an argument that was logged at a step; it may change from step to step."""
-        if name in self.logged_arguments:
-            self.logged_arguments[name].add(value)
-        else:
-            self.logged_arguments[name] = LoggedArgument(value)
-
-
-class Runs(dict[Hashable, RawRun]):
-    """The runs of one log by key, in order of appearance. A log with very many runs is not of one experiment.
-
-    >>> runs = Runs("log.csv")
-    >>> runs.of(("seed", 1), "seed 1") is runs.of(("seed", 1), "seed 1")
-    True
-    """
-
-    def __init__(self, path: Path | str) -> None:
-        super().__init__()
-        self._path = path
-
-    def of(self, key: Hashable, name: str) -> RawRun:
-        """The run of that key, created if it is new."""
-        if key not in self:
-            if len(self) >= MOST_RUNS:
-                raise ValueError(f"{self._path} holds more than {MOST_RUNS} runs; read those of one experiment alone")
-            self[key] = RawRun(name)
-        return self[key]
+        logged = self.logged_arguments.get(name)
+        self.logged_arguments[name] = logged.with_value(value) if logged else LoggedArgument(value, value)
 
 
 @dataclass
@@ -148,30 +110,7 @@ class Reader(Protocol):
     FORMAT: str
 
     def sniff(self, path: Path) -> bool:
-        """Whether the path has this format, by its content. It never raises."""
+        """Whether the path, a file or a folder, has this format, by its content. It never raises."""
 
     def load(self, path: Path, wanted: Wanted) -> Contents:
         """Read it, in bounded memory; ValueError if it cannot be read."""
-
-
-def part_prefix(pairs: Mapping[str, Any]) -> str:
-    """The prefix for the metrics of a row that names a part of the data, or an empty string.
-
-    >>> part_prefix({"step": 5, "split": "val", "loss": 2.0}), part_prefix({"step": 5, "loss": 2.0})
-    ('val/', '')
-    """
-    return next((f"{part}/" for key, cell in pairs.items() if (part := names.part(key, cell))), "")
-
-
-def flat(values: Mapping[str, Any], prefix: str = "", depth: int = 4) -> Iterator[tuple[str, Any]]:
-    """Nested mappings as `outer/inner` pairs, to a limited depth.
-
-    >>> dict(flat({"step": 1, "val": {"loss": 2.0}}))
-    {'step': 1, 'val/loss': 2.0}
-    """
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            if depth:
-                yield from flat(value, f"{prefix}{key}/", depth - 1)
-        else:
-            yield f"{prefix}{key}", value

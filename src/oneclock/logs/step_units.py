@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from oneclock.logs import names
 from oneclock.logs.arguments import understood
 from oneclock.logs.source import Contents, RawRun, Wanted
 from oneclock.rule import int_if_whole
 
+_SENTENCES = {  # what a log counts: what is said where that was not converted to steps, and where it was
+    "evaluations": (
+        "it has no step column: evaluations are counted instead",
+        "it has no step column: each evaluation is taken as one epoch of {:g} steps",
+    ),
+    "epochs": (
+        "it counts epochs, not steps; give the steps per epoch to have it in steps",
+        "epochs were converted to steps, {:g} steps per epoch",
+    ),
+} | {
+    amount: (
+        f"it counts {amount}, not steps; give the {amount} of one optimizer step to have it in steps",
+        f"{amount} were converted to steps, {{:,.10g}} per step",
+    )
+    for amount in ("tokens", "samples")
+}
 
-@dataclass(frozen=True)
-class StepUnit:
-    """Converts logged numbers to optimizer steps, or to another `unit` if these are unknown: (logged + offset) * times
-    / per.
-    """
+
+class StepUnit(NamedTuple):
+    """Converts logged numbers to `unit`, optimizer steps if these are known: (logged + offset) * times / per."""
 
     unit: str
-    times: float = 1.0
-    per: float = 1.0
-    offset: float = 0.0
-    warnings: tuple[str, ...] = ()
+    times: float
+    per: float
+    offset: float
+    warnings: list[str]
 
     def steps_of(self, logged: Iterable[float]) -> list[float]:
         """Logged steps in this unit, whole where they are exact."""
@@ -35,47 +49,23 @@ def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wan
 
     >>> step_unit(Contents("CSV", [], step="tokens"), [], True, Wanted(tokens_per_step=1024)).per
     1024
-    """
-    step, per_step = source.step, wanted.tokens_per_step
-    of_runs = {understood(run.arguments, run.logged_arguments).steps_per_epoch for run in runs}
-    per_epoch = wanted.steps_per_epoch or (of_runs.pop() if len(of_runs) == 1 else None)
-    warnings = _not_needed(step, wanted)
-    if step is None:
-        instead = "evaluations are counted instead"
-        if per_epoch is not None:
-            instead = f"each evaluation is taken as one epoch of {per_epoch:g} steps"
-        warnings.append(f"it has no step column: {instead}")
-        return StepUnit("steps" if per_epoch else "evaluations", per_epoch or 1.0, warnings=tuple(warnings))
-    if names.is_epoch(step):
-        if from_zero:
-            warnings.append("its epochs are counted from 0: epoch 0 is taken as one finished epoch")
-        if per_epoch is None:
-            warnings.append("it counts epochs, not steps; give the steps per epoch to have it in steps")
-        else:
-            warnings.append(f"epochs were converted to steps, {per_epoch:g} steps per epoch")
-        unit = "steps" if per_epoch else "epochs"
-        return StepUnit(unit, per_epoch or 1.0, offset=float(from_zero), warnings=tuple(warnings))
-    if (amount := names.amount(step)) is not None:
-        if per_step is None:
-            warnings.append(
-                f"it counts {amount}, not steps; give the {amount} of one optimizer step to have it in steps"
-            )
-        else:
-            warnings.append(f"{amount} were converted to steps, {per_step:,g} per step")
-        return StepUnit("steps" if per_step else amount, per=per_step or 1.0, warnings=tuple(warnings))
-    return StepUnit("steps", warnings=tuple(warnings))
-
-
-def _not_needed(step: str | None, wanted: Wanted) -> list[str]:
-    """Warnings about conversions that this log does not need.
-
-    >>> _not_needed("step", Wanted(steps_per_epoch=500))
+    >>> step_unit(Contents("CSV", []), [], True, Wanted(steps_per_epoch=500)).warnings
     ['steps per epoch were given and not needed: this log counts steps']
     """
-    counts = "evaluations" if step is None else "epochs" if names.is_epoch(step) else names.amount(step) or "steps"
-    unused = []
-    if wanted.steps_per_epoch and counts not in ("evaluations", "epochs"):
-        unused.append("steps per epoch")
-    if wanted.tokens_per_step and counts not in ("tokens", "samples"):
-        unused.append("tokens per step")
-    return [f"{name} were given and not needed: this log counts {counts}" for name in unused]
+    kind = "evaluations" if source.step is None else names.kind(source.step)
+    counts = "epochs" if kind == "epoch" else kind if kind in _SENTENCES else "steps"
+    of_runs = {understood(run.arguments, run.logged_arguments).steps_per_epoch for run in runs}
+    per_epoch = wanted.steps_per_epoch or (of_runs.pop() if len(of_runs) == 1 else None)
+    times = per_epoch if counts in ("evaluations", "epochs") else None
+    per = wanted.tokens_per_step if counts in ("tokens", "samples") else None
+    given = (("steps per epoch", wanted.steps_per_epoch, times), ("tokens per step", wanted.tokens_per_step, per))
+    unused = [name for name, value, used in given if value and not used]
+    warnings = [f"{name} were given and not needed: this log counts {counts}" for name in unused]
+    from_zero = from_zero and counts == "epochs"
+    if from_zero:
+        warnings.append("its epochs are counted from 0: epoch 0 is taken as one finished epoch")
+    known = times or per
+    if counts != "steps":
+        missing, converted = _SENTENCES[counts]
+        warnings.append(converted.format(known) if known else missing)
+    return StepUnit("steps" if known else counts, times or 1.0, per or 1.0, float(from_zero), warnings)

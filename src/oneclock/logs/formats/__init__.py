@@ -1,1 +1,1 @@
-"""One module per log format: `sniff` tells whether a path has the format, `load` reads it."""
+"""One module per log format, with the names of `oneclock.logs.source.Reader`."""

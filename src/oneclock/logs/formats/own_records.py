@@ -39,8 +39,8 @@ def load(path: Path, wanted: Wanted) -> Contents:
 
 
 def _runs(folder: Path) -> list[RunFolder]:
-    headers = next(files for pattern in _HEADERS if (files := sorted(folder.glob(pattern))) or pattern == _HEADERS[-1])
     packed = _is_packed(folder / PACKED)
+    headers = next((files for pattern in _HEADERS if (files := sorted(folder.glob(pattern)))), [])
     runs = list(runs_of(folder)) if packed else [RunFolder.read(header.parent) for header in headers]
     experiments = sorted({run.key.experiment for run in runs})
     if len(experiments) > 1:
@@ -62,9 +62,7 @@ def _is_packed(path: Path) -> bool:
 
 
 def _is_record(path: Path) -> bool:
-    if not path.is_file():
-        return False
     try:
-        return "budget" in read_json(guards.small_file(path))
+        return path.is_file() and "budget" in read_json(guards.small_file(path))
     except (ValueError, RecursionError):
         return False

@@ -1,29 +1,32 @@
-"""The wire format of protocol buffers: the parts that the readers of event files and W&B's run files need.
+"""The wire format of protocol buffers: what the readers of event files and W&B's run files need.
 
 Invalid bytes raise ValueError.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """The wire types."""
 
+_LENGTHS = {FIXED64: 8, FIXED32: 4}
 
-def descend(data: bytes, numbers: tuple[int, ...]) -> Iterator[bytes]:
+
+def descend(data: bytes, *numbers: int) -> Iterator[bytes]:
     """The nested messages under these field numbers.
 
-    >>> list(descend(bytes([10, 4, 18, 2, 8, 1]), (1, 2)))
+    >>> list(descend(bytes([10, 4, 18, 2, 8, 1]), 1, 2))
     [b'\\x08\\x01']
     """
+    if not numbers:
+        yield data
+        return
     for number, kind, value in fields(data):
         if number == numbers[0] and kind == BYTES:
-            if len(numbers) == 1:
-                yield value
-            else:
-                yield from descend(value, numbers[1:])
+            yield from descend(value, *numbers[1:])
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
@@ -32,46 +35,34 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     >>> list(fields(bytes([8, 150, 1, 18, 2, 104, 105])))
     [(1, 0, 150), (2, 2, b'hi')]
     """
-    at, end = 0, len(data)
-    while at < end:
-        key = data[at]
-        if key < 128:
-            at += 1
-        else:
-            key, at = varint(data, at)
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
         kind = key & 7
         if kind == VARINT:
-            value, at = varint(data, at)
+            value, at = _varint(data, at)
             yield key >> 3, kind, value
             continue
-        if kind == BYTES:
-            length, at = varint(data, at)
-        elif kind == FIXED64:
-            length = 8
-        elif kind == FIXED32:
-            length = 4
-        else:
-            raise ValueError("a record is no message")
-        if at + length > end:
+        length, at = _varint(data, at) if kind == BYTES else (_LENGTHS.get(kind, len(data)), at)
+        if at + length > len(data):
             raise ValueError("a record is no message")
         yield key >> 3, kind, data[at : at + length]
         at += length
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at `at`, and where it ends.
-
-    >>> varint(bytes([150, 1]), 0)
-    (150, 2)
-    """
-    value = shift = 0
-    while shift < 64:
-        if at >= len(data):
-            raise ValueError("a record is no message")
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at `at`, and where it ends."""
+    value = 0
+    for index, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 127) << 7 * index
         if byte < 128:
-            return value & (2**64 - 1), at
-        shift += 7
+            return value & (2**64 - 1), at + index + 1
     raise ValueError("a record is no message")
+
+
+def json_value(text: bytes) -> Any:
+    """What a field of JSON text says, None if it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
