@@ -266,7 +266,8 @@ def _targets(
     from oneclock.sweep.api import target_of
 
     experiments = [one for one in targets or [] if ":" not in one and not one.endswith(".py")]
-    if (settings or data_dir) and not experiments:
+    named = targets or run_command  # without, the study's own targets may read data
+    if (settings or (data_dir and named)) and not experiments:
         raise ValueError("--set and --data-dir are only for experiments of the paper")
     collected: list[Target] = []
     for one in targets or []:
