@@ -75,7 +75,7 @@ def main(strikes: int, seed: int, experiment: str, budget: int) -> list[str]:
         calm, wild = Path(folder, "calm"), Path(folder, "wild")
         sweep = [sys.executable, "-m", "oneclock", "sweep", experiment, "--budget", str(budget), "--baselines", "none"]
         sweep += ["--set", f"evaluation.every={max(budget // 8, 1)}", "--no-report", "--out"]
-        jobs = ["--cluster", "slurm", "--array", "2", "--partition", "low"]
+        jobs = ["--cluster", "slurm", "--array", "2", "--sbatch", "--partition=low"]
         subprocess.run([*sweep, wild, *jobs], env=machine.environment, check=True)  # and is gone
         wrong = disturbed(machine, wild, strikes, random.Random(seed))
         subprocess.run([*sweep, calm], check=True, stdout=subprocess.DEVNULL)

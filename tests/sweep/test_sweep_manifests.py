@@ -1,13 +1,12 @@
 """Workers on Kubernetes and SkyPilot: the manifests are what the engines' published schemas ask for."""
 
-import os
 from pathlib import Path
 
 import pytest
 import yaml
 
 from oneclock.cli import main
-from oneclock.sweep.exec.manifests import Workers, manifest, submit
+from oneclock.sweep.exec.manifests import Workers, manifest, write
 
 K8S = Workers("kubernetes", "shared:/mnt/shared", image="example/train:1", count=8, memory="16Gi", gpus="1")
 SKY = Workers("skypilot", "shared:/mnt/shared", count=4, cpus=8, gpus="H100:1", options=("--jobs", "2"))
@@ -61,22 +60,11 @@ def test_a_name_with_a_newline_stays_one_value(tmp_path):
     assert set(job) == {"name", "num_nodes", "resources", "volumes", "workdir", "run"}
 
 
-def test_it_is_written_and_applied_where_the_client_is(tmp_path, monkeypatch):
+def test_it_is_written_and_its_command_names_it(tmp_path):
     study = tmp_path / "s"
-    workers = Workers("kubernetes", f"v:{tmp_path}", image="i")
-    monkeypatch.setenv("PATH", str(tmp_path / "none"))
-    path, printed = submit(study, workers)
-    assert printed is None
-    assert yaml.safe_load(path.read_text())["kind"] == "Job"
-    client = tmp_path / "bin" / "kubectl"
-    client.parent.mkdir()
-    client.write_text('#!/bin/sh\necho "applied $3"\n')
-    client.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{client.parent}{os.pathsep}/bin{os.pathsep}/usr/bin")
-    assert submit(study, workers)[1] == f"applied {path}"
-    client.write_text("#!/bin/sh\necho forbidden >&2; exit 1\n")
-    with pytest.raises(OSError, match="forbidden"):
-        submit(study, workers)
+    line = write(study, Workers("kubernetes", f"v:{tmp_path}", image="i"))
+    assert line == ["kubectl", "apply", "-f", str(study / "kubernetes" / "workers.yaml")]
+    assert yaml.safe_load(Path(line[-1]).read_text())["kind"] == "Job"
 
 
 TRAIN = "def train(beta, seed, run):\n    run.log(run.budget, val_loss=1 + (beta - 0.9) ** 2)\n"
@@ -121,7 +109,7 @@ def test_the_command_writes_the_plan_and_a_manifest_whose_command_does_the_runs(
         ["--cluster", "kubernetes", "--volume", "v:/elsewhere", "--image", "i"],
         ["--cluster", "kubernetes", "--volume", "v:/elsewhere"],
         ["--cluster", "slurm", "--volume", "v:/elsewhere"],
-        ["--cluster", "skypilot", "--volume", "v:/elsewhere", "--partition", "p"],
+        ["--cluster", "skypilot", "--volume", "v:/elsewhere", "--sbatch", "--mem=1G"],
     ],
     ids=lambda words: "-".join(words[1:]),
 )

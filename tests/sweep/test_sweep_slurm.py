@@ -44,7 +44,7 @@ def test_jobs_of_slurm_share_a_study_are_ended_and_go_on(machine, tmp_path):
     sweep = [f"{chaos.TARGET}:train", "--budget", "200", *BETAS]
     assert oneclock(machine, "sweep", *sweep, "--out", calm, "--in-process", "--no-report").returncode == 0
     hold.touch()
-    asked = ["--cluster", "slurm", "--array", "2", "--partition", "low", "--time", "1:00:00", "--idle", "600"]
+    asked = ["--cluster", "slurm", "--array", "2", "--sbatch", "--partition=low --time=1:00:00"]
     told = oneclock(machine, "sweep", *sweep, "--out", study, *asked, HOLD=str(hold))
     assert told.returncode == 0, told.stderr
     assert "Slurm has it as job 1, 2 worker(s)" in told.stdout
@@ -78,13 +78,10 @@ def test_a_job_that_someone_cancels_is_not_queued_again(machine, tmp_path):
 
 
 def test_the_script_asks_for_what_was_asked_for_and_quotes_what_needs_it(tmp_path):
-    jobs = slurm.Jobs(3, 2, "24:00:00", "gpu", "gpu:1", ("--mem=16G",), slurm.worker_options(jobs=2, timeout=None))
-    text = slurm.script(tmp_path / "my study", jobs)
-    assert "--array=1-3 --cpus-per-task=2 --time=24:00:00 --partition=gpu --gres=gpu:1" in text
-    assert "#SBATCH --mem=16G\n" in text
+    text = slurm.script(tmp_path / "my study", 3, 2, ("--time=24:00:00", "--comment=a b"), ("--jobs", "2"))
+    assert "--array=1-3 --cpus-per-task=2\n" in text
+    assert "#SBATCH --time=24:00:00\n#SBATCH '--comment=a b'\n" in text
     assert text.splitlines()[-1].endswith(f"-m oneclock work '{tmp_path}/my study' --jobs 2")
-    with pytest.raises(ValueError, match="array must be at least 1"):
-        slurm.Jobs(array=0)
 
 
 def test_the_options_of_a_sweep_reach_its_workers(tmp_path, monkeypatch):
@@ -99,18 +96,18 @@ def test_the_options_of_a_sweep_reach_its_workers(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(taken.parent), prepend=os.pathsep)
     line = ["sweep", f"{chaos.TARGET}:train", "--budget", "5", "--out", str(tmp_path / "s"), "--cluster", "slurm"]
     with pytest.raises(SystemExit) as ended:
-        main([*line, "--array", "2", "--jobs", "3", "--timeout", "60", "--idle", "600"])
+        main([*line, "--array", "2", "--jobs", "3", "--timeout", "60"])
     assert ended.value.code in (0, None)
     script = (tmp_path / "s/slurm/workers.sh").read_text()
     assert "--array=1-2 --cpus-per-task=3" in script
-    assert script.endswith("--jobs 3 --threads 1 --gpus-per-run 1 --retries 2 --timeout 60 --idle 600\n")
+    assert script.endswith("--jobs 3 --threads 1 --gpus-per-run 1 --retries 2 --timeout 60\n")
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--cluster", "slurm", "--idle", "0"], "idle must be more than 0 seconds, got 0"),
-        (["--time", "1:00:00", "--idle", "60"], "--time, --idle: only for --cluster slurm"),
+        (["--cluster", "slurm", "--array", "0"], "--array must be at least 1, got 0"),
+        (["--sbatch", "--time=1:00:00"], "--sbatch: only for --cluster slurm"),
         (["--array", "8"], "--array: only for --cluster slurm or kubernetes or skypilot"),
     ],
 )

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,12 +105,10 @@ def test_a_silent_run_is_called_a_hang_after_ten_usual_intervals(tmp_path):
     assert hang_in_words(tmp_path / "run") is None
 
 
-@pytest.mark.parametrize("values", [{"time": "1:00\nrm -rf"}, {"options": ("--mem=1G\necho x",)}])
-def test_a_newline_never_becomes_a_line_of_the_script(tmp_path, values):
+@pytest.mark.parametrize(("folder", "option"), [("s", "--mem=1G\necho x"), ("a\necho x", "--mem=1G")])
+def test_a_newline_never_becomes_a_line_of_the_script(tmp_path, folder, option):
     with pytest.raises(ValueError, match="one line of printable text"):
-        slurm.Jobs(**values)
-    with pytest.raises(ValueError, match="one line of printable text"):
-        slurm.script(tmp_path / "a\necho x", slurm.Jobs())
+        slurm.script(tmp_path / folder, 1, 1, [option])
 
 
 def test_a_controller_that_does_not_answer_does_not_lose_the_job(tmp_path, monkeypatch):
@@ -125,11 +122,6 @@ def test_a_controller_that_does_not_answer_does_not_lose_the_job(tmp_path, monke
     assert (tmp_path / "asked").read_text() == "requeue 7\n"
     (tmp_path / "asked").unlink()
     assert not slurm.queue_again(terminated=True)  # someone may have cancelled it
-
-
-def test_warning_and_grace_reach_the_script():
-    text = slurm.script(Path("s"), slurm.Jobs(warning=300))
-    assert "--signal=B:USR1@300" in text
 
 
 def test_more_jobs_than_gpus_is_said(monkeypatch):
@@ -155,7 +147,6 @@ def test_more_jobs_than_gpus_is_said(monkeypatch):
         ({"budget": None}, "give the budget of a run in steps"),
         ({"out": 3}, "out must be a folder, got 3"),
         ({"name": 3}, "name must be text"),
-        ({"adopt": 3}, "adopt must be a path"),
         ({"observers": 3}, "observers must be a list"),
         ({"observers": [3]}, "observers must be a list"),
     ],

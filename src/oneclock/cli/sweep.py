@@ -60,7 +60,6 @@ def command(
     out: Annotated[Path, Study(help="The study's folder.")] = Path("study"),
     extend: Annotated[bool, Study("--extend", help="Add betas, seeds or the like to the study.")] = False,
     keep_runs: Annotated[bool, Study("--keep-runs", help="Keep finished runs although the code has changed.")] = False,
-    adopt: Annotated[list[Path] | None, Study(help="Take runs from another study, a long table or a log.")] = None,
     with_report: Annotated[bool, Study("--report/--no-report", help="Write a report at the end.")] = True,
     log_to: Annotated[list[str] | None, Study(help="Show evaluations as they come: tensorboard, wandb.")] = None,
     dry_run: Annotated[bool, First("--dry-run", help="Print the plan and its cost, run nothing.")] = False,
@@ -81,13 +80,7 @@ def command(
     image: Annotated[str | None, Cluster(help="kubernetes, skypilot: an image with oneclock.")] = None,
     worker_memory: Annotated[str | None, Cluster(help="kubernetes: 16Gi; skypilot: 16 (GB).")] = None,
     worker_gpus: Annotated[str | None, Cluster(help="kubernetes: 1; skypilot: H100:1.")] = None,
-    time: Annotated[str | None, Cluster(help="slurm: a job's time, 24:00:00; it queues again.")] = None,
-    partition: Annotated[str | None, Cluster(help="slurm: the partition.")] = None,
-    gres: Annotated[str | None, Cluster(help="slurm: what a job needs, gpu:1.")] = None,
-    sbatch: Annotated[str | None, Cluster(help="slurm: more options, '--mem=16G --account=a'.")] = None,
-    idle: Annotated[float | None, Cluster(help="slurm: a job ends after this many idle seconds.")] = None,
-    grace: Annotated[float | None, Cluster(help="slurm: seconds that a run has to save.")] = None,
-    warning: Annotated[int | None, Cluster(help="slurm: seconds of warning before a job's end.")] = None,
+    sbatch: Annotated[str | None, Cluster(help="slurm: its options, '--time=24:00:00 --gres=gpu:1'.")] = None,
     settings: Annotated[list[str] | None, Lab("--set", metavar="NAME=VALUE", help="A setting.")] = None,
     data_dir: Annotated[Path | None, Lab(help="Where its data are; else ONECLOCK_DATA or caches.")] = None,
 ) -> None:
@@ -104,48 +97,39 @@ def command(
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts a new study.
     """
     from oneclock.sweep import Execution
-    from oneclock.sweep.api import make_plan, plan_in_words
+    from oneclock.sweep.api import plan_in_words
     from oneclock.sweep.exec.scheduler import processes_of
 
-    if data_dir is not None and (plan_only or cluster in SUBMITTED):
-        raise ValueError("workers do not get --data-dir: set ONECLOCK_DATA instead, here and where they run")
-    of_slurm: dict[str, Any] = {"time": time, "partition": partition, "gres": gres, "sbatch": sbatch}
-    of_slurm |= {"idle": idle, "grace": grace, "warning": warning}
+    submitted = cluster in SUBMITTED
     of_manifest = {"volume": volume, "image": image, "worker_memory": worker_memory, "worker_gpus": worker_gpus}
-    _only_for(cluster, ("slurm",), of_slurm)
+    _only_for(cluster, ("slurm",), {"sbatch": sbatch})
     _only_for(cluster, ("kubernetes", "skypilot"), of_manifest)
     _only_for(cluster, SUBMITTED, {"array": array})
-    address = None if cluster in SUBMITTED else cluster
+    if data_dir is not None and (plan_only or submitted):
+        raise ValueError("workers do not get --data-dir: set ONECLOCK_DATA instead, here and where they run")
+    address = None if submitted else cluster
     where = Execution(jobs, threads, gpus_per_run, address, in_process, retries, timeout, insecure)
+    made = _targets(
+        targets, run_command, budget, log, name, processes, allow_early_stop, tuple(settings or ()), data_dir
+    )
     values = _values(betas, seeds, learning_rates, baselines, max_runs)
-    if extend and not (targets or run_command or (out / "study.json").exists()):
-        raise ValueError(f"{out} holds no study to extend; name one with --out")
-    if targets or run_command or not (out / "study.json").exists():
-        made = _targets(
-            targets, run_command, budget, log, name, processes, allow_early_stop, tuple(settings or ()), data_dir
-        )
-        plan = make_plan(out, made, protocol or "paper", values, extend=extend, keep_runs=keep_runs)
-    else:
-        plan = _plan_in_folder(out, protocol, values, extend, keep_runs, data_dir)
+    plan = _plan(out, made, protocol, values, extend, keep_runs, data_dir)
     if try_first:
         _try(plan, where)
         return
     plan.check()
-    if adopt and not dry_run:
-        from oneclock.sweep.adopt import adopt_all
-
-        print("\n".join(map(printable, adopt_all(plan, adopt))))
-    workers = (array or 1) * (jobs or 1) if cluster in SUBMITTED else where.workers(processes_of(plan))
+    workers = (array or 1) * (jobs or 1) if submitted else where.workers(processes_of(plan))
     for line in plan_in_words(plan, workers):
         print(printable(line))
     if dry_run:
         return
     if plan_only:
         _write(plan)
+        print(printable(f"the plan is written; `oneclock work {plan.path}` starts a worker, here or elsewhere"))
     elif cluster == "slurm":
-        _submit(plan, where, array, **of_slurm)
-    elif cluster in SUBMITTED:
-        _write_manifest(plan, where, engine=cluster, count=1 if array is None else array, **of_manifest)
+        _start_in_slurm(plan, where, 1 if array is None else array, shlex.split(sbatch or ""))
+    elif submitted:
+        _write_manifest(plan, where, cluster, 1 if array is None else array, **of_manifest)
     else:
         run_plan(plan, where, _observers(out, log_to or []))
         _finish(plan, with_report)
@@ -175,51 +159,59 @@ def _values(
     return {key: value for key, value in values.items() if value is not None}
 
 
+def _plan(
+    out: Path,
+    targets: list[Target],
+    protocol: str | None,
+    values: dict[str, Any],
+    extend: bool,
+    keep_runs: bool,
+    data_dir: Path | None,
+) -> Plan:
+    """The plan for these targets; without any, that of the study in the folder, with what is added to it."""
+    from oneclock.lab.sweep_target import with_data
+    from oneclock.runs.protocols import protocol_from
+    from oneclock.sweep import Plan
+    from oneclock.sweep.api import make_plan
+
+    if targets:
+        return make_plan(out, targets, protocol or "paper", values, extend=extend, keep_runs=keep_runs)
+    if not (out / "study.json").exists():
+        if extend:
+            raise ValueError(f"{out} holds no study to extend; name one with --out")
+        raise ValueError("name what to sweep: a function (file.py:train), --command, an experiment, or a study (--out)")
+    before = Plan.read(out)
+    if (values or protocol) and not extend:
+        raise ValueError(f"{out} holds a study: add to it with --extend, or name what to sweep")
+    asked = protocol_from(protocol or before.protocol.kind, **values) if extend else before.protocol
+    present = with_data([target.afresh() for target in before.targets], data_dir)
+    return Plan(out, present, asked, extend=extend, keep_runs=keep_runs)
+
+
 def _write(plan: Plan) -> None:
+    """Write the plan, unless workers have it already; ValueError for what a worker could not load."""
     from oneclock.runs.lock import take_alone
 
-    with take_alone(plan.path):
-        plan.write()
-    print(printable(f"the plan is written; `oneclock work {plan.path}` starts a worker, here or elsewhere"))
+    for target in plan.targets:
+        target.afresh()
+    if not plan.written:
+        with take_alone(plan.path):
+            plan.write()
 
 
-def _submit(
-    plan: Plan,
-    where: Execution,
-    array: int | None,
-    sbatch: str | None,
-    idle: float | None,
-    grace: float | None,
-    warning: int | None,
-    **asked: str | None,
-) -> None:
-    """Hand the plan to Slurm, and say how to look at it."""
+def _start_in_slurm(plan: Plan, where: Execution, array: int, options: list[str]) -> None:
+    """Hand the plan's workers to Slurm, and say how to look at them."""
     from oneclock.sweep.exec import slurm
-    from oneclock.sweep.exec.scheduler import processes_of
-    from oneclock.sweep.exec.worker import check_seconds
 
-    check_seconds(idle=idle)
-    jobs, array = where.jobs or 1, 1 if array is None else array
-    worker = _worker_options(where, idle=idle, grace=grace)
-    cores = jobs * where.threads * processes_of(plan)
-    options = tuple(shlex.split(sbatch or ""))
-    seconds = slurm.WARNING if warning is None else warning
-    if grace is not None and grace >= seconds:
-        raise ValueError(f"--grace {grace:g} must be less than --warning {seconds}: a run saves before its job ends")
-    number = slurm.submit(
-        plan,
-        slurm.Jobs(array, cores, options=options, worker=worker, warning=seconds, **asked),
-    )
+    if array < 1:
+        raise ValueError(f"--array must be at least 1, got {array}")
+    if shutil.which("sbatch") is None:
+        raise ValueError("sbatch was not found: submit from a machine of the Slurm cluster")
+    text = slurm.script(plan.path, array, _cores(plan, where), options, _worker_options(where))
+    _write(plan)
+    number = slurm.submit(plan.path, text)
     print(f"Slurm has it as job {number}, {array} worker(s), and this command is no longer needed")
     print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
-
-
-def _worker_options(where: Execution, **more: float | None) -> tuple[str, ...]:
-    """The options of `oneclock work` for a worker that runs as `where` says."""
-    from oneclock.sweep.exec.slurm import worker_options
-
-    given = {name: getattr(where, name) for name in ("threads", "gpus_per_run", "retries", "timeout")}
-    return worker_options(jobs=where.jobs or 1, **given, **more)
 
 
 def _write_manifest(
@@ -232,27 +224,31 @@ def _write_manifest(
     worker_memory: str | None,
     worker_gpus: str | None,
 ) -> None:
-    """Write the plan and a manifest of its workers; start them where the engine's client is installed."""
+    """Write the plan and a manifest of its workers, and say how they are started."""
     from oneclock.sweep.exec import manifests
-    from oneclock.sweep.exec.scheduler import processes_of
 
     if volume is None:
         raise ValueError(f"--cluster {engine} needs --volume NAME:/path: the shared volume that the study lies on")
-    cores = (where.jobs or 1) * where.threads * processes_of(plan)
-    workers = manifests.Workers(
-        engine, volume, image, count, cores, worker_memory, worker_gpus, options=_worker_options(where)
-    )
+    asked = (worker_memory, worker_gpus, _worker_options(where))
+    workers = manifests.Workers(engine, volume, image, count, _cores(plan, where), *asked)
     manifests.manifest(plan.path, workers)  # refuses a study outside the volume before anything is written
-    for target in plan.targets:
-        target.afresh()  # refuses what a worker could not load
-    if not plan.written:
-        _write(plan)
-    path, printed = manifests.submit(plan.path, workers)
-    start = shlex.join(manifests.apply_line(path, plan.path, workers))
-    if printed is None:
-        print(printable(f"{path} is written. To start {count} worker(s): {start}"))
-    else:
-        print(printable_lines(f"{printed}\n{count} worker(s) started with {path}"))
+    _write(plan)
+    start = shlex.join(manifests.write(plan.path, workers))
+    print(printable(f"the plan and a manifest are written. To start {count} worker(s): {start}"))
+
+
+def _cores(plan: Plan, where: Execution) -> int:
+    """The cores of one worker."""
+    from oneclock.sweep.exec.scheduler import processes_of
+
+    return (where.jobs or 1) * where.threads * processes_of(plan)
+
+
+def _worker_options(where: Execution) -> tuple[str, ...]:
+    """The options of `oneclock work` for a worker that runs as `where` says."""
+    given = {"jobs": where.jobs or 1, "threads": where.threads, "gpus-per-run": where.gpus_per_run}
+    given |= {"retries": where.retries} | ({} if where.timeout is None else {"timeout": where.timeout})
+    return tuple(word for name, value in given.items() for word in (f"--{name}", f"{value:.15g}"))
 
 
 def _targets(
@@ -270,7 +266,8 @@ def _targets(
     from oneclock.sweep.api import target_of
 
     experiments = [one for one in targets or [] if ":" not in one and not one.endswith(".py")]
-    if (settings or data_dir) and not experiments:
+    named = targets or run_command  # without, the study's own targets may read data
+    if (settings or (data_dir and named)) and not experiments:
         raise ValueError("--set and --data-dir are only for experiments of the paper")
     collected: list[Target] = []
     for one in targets or []:
@@ -286,27 +283,7 @@ def _targets(
         if budget is None:
             raise ValueError("give the budget of a run in steps (--budget): a command does not state it")
         collected.append(Command(run_command, int(budget), log, name or "command", processes, allow_early_stop))
-    if not collected:
-        raise ValueError("name what to sweep: a function (file.py:train), --command, an experiment, or a study (--out)")
     return collected
-
-
-def _plan_in_folder(
-    out: Path, kind: str | None, values: dict[str, Any], extend: bool, keep_runs: bool, data_dir: Path | None
-) -> Plan:
-    """The study in the folder, as it was asked for, with what is added to it."""
-    from oneclock.lab.sweep_target import with_data
-    from oneclock.runs.protocols import protocol_from
-    from oneclock.sweep import Plan
-
-    before = Plan.read(out)
-    protocol = before.protocol
-    if extend:
-        protocol = protocol_from(kind or before.protocol.kind, **values)
-    elif values or kind:
-        raise ValueError(f"{out} holds a study: add to it with --extend, or name what to sweep")
-    targets = with_data([target.afresh() for target in before.targets], data_dir)
-    return Plan(out, targets, protocol, extend=extend, keep_runs=keep_runs)
 
 
 def _try(plan: Plan, where: Execution) -> None:

@@ -6,7 +6,6 @@ targets       what a run executes; a Python function
 commands      a command line as a target
 source        the user's Python code: found, checked, loaded
 fingerprint   what counts as the same code
-adopt         runs made elsewhere, taken into a plan
 view          what the user sees of a sweep
 exec/         where runs execute: execution, scheduler, supervise, server, processes, job, worker, slurm
 

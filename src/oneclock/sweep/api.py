@@ -20,7 +20,6 @@ from oneclock.runs.key import RunKey
 from oneclock.runs.lock import take_alone
 from oneclock.runs.protocols import Grid, Protocol, protocol_from
 from oneclock.runs.store import Study
-from oneclock.sweep.adopt import adopt_all
 from oneclock.sweep.exec.execution import Execution
 from oneclock.sweep.exec.job import kill_left, last_lines
 from oneclock.sweep.exec.scheduler import Driver, Observer, Stop, at_work, modules_of, processes_of
@@ -50,7 +49,6 @@ def run_sweep(
     where: Execution | None = None,
     extend: bool = False,
     keep_runs: bool = False,
-    adopt: str | Path | Sequence[str | Path] = (),
     observers: Sequence[Observer] = (),
     dry_run: bool = False,
     quiet: bool = False,
@@ -74,8 +72,6 @@ def run_sweep(
         where: Where and how runs execute: `Execution(jobs=4, threads=2)`; by default one run per core or GPU.
         extend: Add betas, seeds, learning rates, baselines or targets to the study in the folder.
         keep_runs: Keep finished runs in the folder although the code behind them has changed.
-        adopt: Where runs that have ended elsewhere are taken from, one source or several: another study, a long table,
-            a log. They are not trained again.
         observers: What gets every evaluation as it comes: `oneclock.export.live.TensorBoard(folder)`, or
             `WeightsAndBiases(project)`.
         dry_run: Print the plan and its cost, and run nothing.
@@ -98,7 +94,7 @@ def run_sweep(
     >>> study.best().beta
     0.9
     """
-    _check_types(out, name, adopt, observers)
+    _check_types(out, name, observers)
     many = cast("Sequence[Trainable]", train if isinstance(train, list | tuple) else [train])
     targets = [target_of(one, budget, name, processes, allow_early_stop) for one in many]
     lists = {"betas": betas, "seeds": seeds, "learning_rates": learning_rates, "baselines": baselines}
@@ -111,21 +107,15 @@ def run_sweep(
     if dry_run:
         print("\n".join(map(printable, plan_in_words(plan, where.workers(processes_of(plan))))))
         return plan.study
-    if adopt:
-        lines = adopt_all(plan, [adopt] if isinstance(adopt, str | Path) else adopt)
-        if not quiet:
-            print("\n".join(map(printable, lines)))
     return sweep(plan, where, quiet, observers)
 
 
-def _check_types(out: object, name: object, adopt: object, observers: object) -> None:
+def _check_types(out: object, name: object, observers: object) -> None:
     """ValueError for a value of `run_sweep` of a wrong type."""
     if not isinstance(out, str | os.PathLike):
         raise ValueError(f"out must be a folder, got {out!r}")
     if not (name is None or isinstance(name, str)):
         raise ValueError(f"name must be text, got {name!r}")
-    if not isinstance(adopt, str | os.PathLike | Sequence):
-        raise ValueError(f"adopt must be a path or a list of paths, got {adopt!r}")
     if not isinstance(observers, Sequence) or not all(hasattr(one, "evaluated") for one in observers):
         raise ValueError(f"observers must be a list, such as [TensorBoard(folder)], got {observers!r}")
 

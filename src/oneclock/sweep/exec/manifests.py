@@ -1,8 +1,6 @@
 """Workers on Kubernetes and SkyPilot: a manifest that starts `oneclock work` on a shared volume.
 
-Workers need only the study's folder. So an engine needs only a manifest: an image with oneclock, a volume with the
-folder, and the number of workers. It is written below the study's folder, and handed to `kubectl` or `sky` where that
-is installed.
+Workers need only the study's folder: an image with oneclock, a volume with the folder, and the number of workers.
 """
 
 from __future__ import annotations
@@ -10,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
+
+from oneclock.runs.files import write_aside
 
 GRACE = 30
 """Seconds between the request to stop and the kill: runs save what they can in this time."""
@@ -29,14 +27,13 @@ class Workers:
 
     Args:
         engine: `kubernetes` or `skypilot`.
-        image: A container image with oneclock and your code in it. SkyPilot needs none.
         volume: `NAME:/path`: the volume (on Kubernetes a claim that several pods may write to) and where it is mounted.
             The study's folder lies below that path, here and there.
+        image: A container image with oneclock and your code in it. SkyPilot needs none.
         count: How many workers share the runs.
         cpus: Cores of one worker.
         memory: Memory of one worker, as the engine writes it: `16Gi` on Kubernetes, `16` (GB) on SkyPilot.
         gpus: GPUs of one worker: a number on Kubernetes, `H100:1` on SkyPilot.
-        namespace: The Kubernetes namespace.
         options: More options of `oneclock work`, such as `("--jobs", "2")`.
     """
 
@@ -47,7 +44,6 @@ class Workers:
     cpus: float = 1
     memory: str | None = None
     gpus: str | None = None
-    namespace: str | None = None
     options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -60,51 +56,29 @@ class Workers:
         if self.engine == "kubernetes" and self.gpus is not None and not self.gpus.isdigit():
             raise ValueError(f"on Kubernetes gpus is a number, got {self.gpus!r}")
 
-    @property
-    def mount(self) -> tuple[str, PurePosixPath]:
-        """The volume's name and the path at which it is mounted."""
-        name, _, path = self.volume.partition(":")
-        return name, PurePosixPath(path)
-
 
 def manifest(study: Path, workers: Workers) -> str:
-    """The manifest, as JSON, which is YAML too.
+    """The manifest, as JSON, which is YAML too; ValueError if the study lies outside the volume.
 
     >>> text = manifest(Path("/mnt/shared/s1"), Workers("skypilot", "shared:/mnt/shared", count=4, gpus="H100:1"))
     >>> json.loads(text)["num_nodes"]
     4
     """
-    folder = PurePosixPath(study.absolute().as_posix())
-    if not folder.is_relative_to(workers.mount[1]):
+    folder, mount = PurePosixPath(study.absolute().as_posix()), workers.volume.partition(":")[2]
+    if not folder.is_relative_to(mount):
         raise ValueError(
-            f"the study lies at {folder}, outside the volume at {workers.mount[1]}: "
+            f"the study lies at {folder}, outside the volume at {mount}: "
             "mount the volume at the same path here and make the study below it"
         )
-    content = _job(folder, workers) if workers.engine == "kubernetes" else _task(folder, workers)
-    return json.dumps(content, indent=2) + "\n"
+    content = _job if workers.engine == "kubernetes" else _task
+    return json.dumps(content(folder, workers), indent=2) + "\n"
 
 
-def submit(study: Path, workers: Workers) -> tuple[Path, str | None]:
-    """Write the manifest below the study's folder, and hand it to the engine's client where there is one.
-
-    Returns:
-        The manifest's path, and what the client printed; None if the client is not installed.
-    """
-    text = manifest(study, workers)
-    path = study / workers.engine / "workers.yaml"
+def write(study: Path, workers: Workers) -> list[str]:
+    """Write the manifest below the study's folder; returns the command that starts its workers."""
+    text, path = manifest(study, workers), study / workers.engine / "workers.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    line = apply_line(path, study, workers)
-    if shutil.which(line[0]) is None:
-        return path, None
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OSError(f"{line[0]} failed: {' '.join(done.stderr.split()) or f'exit code {done.returncode}'}")
-    return path, done.stdout.strip()
-
-
-def apply_line(path: Path, study: Path, workers: Workers) -> list[str]:
-    """The command that starts the workers of a manifest."""
+    write_aside(path, text)
     if workers.engine == "kubernetes":
         return ["kubectl", "apply", "-f", str(path)]
     return ["sky", "launch", "--yes", "--detach-run", "--cluster", _name(study.name), str(path)]
@@ -112,16 +86,15 @@ def apply_line(path: Path, study: Path, workers: Workers) -> list[str]:
 
 def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
     """A Job with one index per worker. A worker ends with 0 when the study is done; an eviction is no failure."""
-    volume, mount = workers.mount
-    limits = {"memory": workers.memory, "nvidia.com/gpu": workers.gpus}
-    given = {name: value for name, value in limits.items() if value is not None}
+    volume, _, mount = workers.volume.partition(":")
+    limits = _given({"memory": workers.memory, "nvidia.com/gpu": workers.gpus})
     container = {
         "name": "worker",
         "image": workers.image,
         "command": ["oneclock", "work", str(folder), *workers.options],
         "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
-        "resources": {"requests": {"cpu": f"{workers.cpus:g}", **given}, "limits": given},
-        "volumeMounts": [{"name": "study", "mountPath": str(mount)}],
+        "resources": {"requests": {"cpu": f"{workers.cpus:g}", **limits}, "limits": limits},
+        "volumeMounts": [{"name": "study", "mountPath": mount}],
     }
     pod = {
         "restartPolicy": "Never",
@@ -129,19 +102,17 @@ def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
         "containers": [container],
         "volumes": [{"name": "study", "persistentVolumeClaim": {"claimName": volume}}],
     }
-    namespace = {} if workers.namespace is None else {"namespace": workers.namespace}
+    eviction = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": _name(folder.name), **namespace, "labels": {"app": "oneclock"}},
+        "metadata": {"name": _name(folder.name), "labels": {"app": "oneclock"}},
         "spec": {
             "completionMode": "Indexed",
             "completions": workers.count,
             "parallelism": workers.count,
             "backoffLimitPerIndex": RESTARTS,
-            "podFailurePolicy": {
-                "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
-            },
+            "podFailurePolicy": {"rules": [eviction]},
             "template": {"metadata": {"labels": {"app": "oneclock"}}, "spec": pod},
         },
     }
@@ -149,17 +120,21 @@ def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
 
 def _task(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
     """A task whose nodes are the workers. SkyPilot copies the current folder, which holds the code, to them."""
-    volume, mount = workers.mount
-    asked = {"cpus": f"{workers.cpus:g}+", "memory": workers.memory, "accelerators": workers.gpus}
-    asked["image_id"] = None if workers.image is None else f"docker:{workers.image}"
+    volume, _, mount = workers.volume.partition(":")
+    image = workers.image and f"docker:{workers.image}"
+    asked = {"cpus": f"{workers.cpus:g}+", "memory": workers.memory, "accelerators": workers.gpus, "image_id": image}
     return {
         "name": _name(folder.name),
         "num_nodes": workers.count,
-        "resources": {name: value for name, value in asked.items() if value is not None},
-        "volumes": {str(mount): volume},
+        "resources": _given(asked),
+        "volumes": {mount: volume},
         "workdir": str(Path.cwd()),
         "run": shlex.join(["oneclock", "work", str(folder), *workers.options]),
     }
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _name(study: str) -> str:
