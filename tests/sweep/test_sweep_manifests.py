@@ -1,12 +1,13 @@
 """Workers on Kubernetes and SkyPilot: the manifests are what the engines' published schemas ask for."""
 
+import os
 from pathlib import Path
 
 import pytest
 import yaml
 
 from oneclock.cli import main
-from oneclock.sweep.exec.manifests import Workers, manifest, write
+from oneclock.sweep.exec.manifests import Workers, manifest, start, write
 
 K8S = Workers("kubernetes", "shared:/mnt/shared", image="example/train:1", count=8, memory="16Gi", gpus="1")
 SKY = Workers("skypilot", "shared:/mnt/shared", count=4, cpus=8, gpus="H100:1", options=("--jobs", "2"))
@@ -65,6 +66,21 @@ def test_it_is_written_and_its_command_names_it(tmp_path):
     line = write(study, Workers("kubernetes", f"v:{tmp_path}", image="i"))
     assert line == ["kubectl", "apply", "-f", str(study / "kubernetes" / "workers.yaml")]
     assert yaml.safe_load(Path(line[-1]).read_text())["kind"] == "Job"
+
+
+def test_its_client_starts_it_where_there_is_one(tmp_path, monkeypatch):
+    line = write(tmp_path / "s", Workers("kubernetes", f"v:{tmp_path}", image="i"))
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    assert start(line) is None
+    client = tmp_path / "bin" / "kubectl"
+    client.parent.mkdir()
+    client.write_text('#!/bin/sh\necho "applied $3"\n')
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{client.parent}{os.pathsep}/bin{os.pathsep}/usr/bin")
+    assert start(line) == f"applied {line[-1]}"
+    client.write_text("#!/bin/sh\necho forbidden >&2; exit 1\n")
+    with pytest.raises(OSError, match="forbidden"):
+        start(line)
 
 
 TRAIN = "def train(beta, seed, run):\n    run.log(run.budget, val_loss=1 + (beta - 0.9) ** 2)\n"

@@ -224,7 +224,7 @@ def _write_manifest(
     worker_memory: str | None,
     worker_gpus: str | None,
 ) -> None:
-    """Write the plan and a manifest of its workers, and say how they are started."""
+    """Write the plan and a manifest of its workers; start them where the engine's client is installed."""
     from oneclock.sweep.exec import manifests
 
     if volume is None:
@@ -233,8 +233,12 @@ def _write_manifest(
     workers = manifests.Workers(engine, volume, image, count, _cores(plan, where), *asked)
     manifests.manifest(plan.path, workers)  # refuses a study outside the volume before anything is written
     _write(plan)
-    start = shlex.join(manifests.write(plan.path, workers))
-    print(printable(f"the plan and a manifest are written. To start {count} worker(s): {start}"))
+    line = manifests.write(plan.path, workers)
+    printed = manifests.start(line)
+    if printed is None:
+        print(printable(f"the plan and a manifest are written. To start {count} worker(s): {shlex.join(line)}"))
+    else:
+        print(printable_lines(f"{printed}\n{count} worker(s) started with {line[-1]}"))
 
 
 def _cores(plan: Plan, where: Execution) -> int:

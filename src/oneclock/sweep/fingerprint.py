@@ -10,6 +10,7 @@ in the record.
 from __future__ import annotations
 
 import ast
+import copyreg
 import dis
 import functools
 import hashlib
@@ -23,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from oneclock.sweep import source
@@ -87,10 +88,9 @@ def of_command(command: str) -> Code:
     plain: dict[str, Path] = {}
     scripts: dict[Path, None] = {}
     _named_files(command, Path(), plain, scripts)
-    code = _of_files(source.by_name(scripts))
+    code = _of_files(source.by_name(scripts) | plain)
     values = {f"${name}": _hash(os.environ.get(name, "")) for name in _variables(command)}
-    parts = {**code.parts, **{name: _of_bytes(path) for name, path in plain.items()}, **values}
-    return Code(dict(sorted(parts.items())), {**code.stamps, **_stamps(plain.values())})
+    return Code(dict(sorted({**code.parts, **values}.items())), code.stamps)
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -110,12 +110,8 @@ def is_untouched(stamps: Mapping[str, Stamp]) -> bool:
 
 
 def _of_files(files: Mapping[str, Path]) -> Code:
-    stamps = _stamps(files.values())
+    stamps = {str(path.absolute()): _stamp(path) for path in files.values()}
     return Code({name: _of_source(path) for name, path in files.items()}, stamps)
-
-
-def _stamps(paths: Any) -> dict[str, Stamp]:
-    return {str(path.absolute()): _stamp(path) for path in paths}
 
 
 def _stamp(path: Path) -> Stamp:
@@ -188,15 +184,14 @@ def _module_files(name: str, folder: Path, search: Sequence[Path]) -> Iterator[P
 
 
 def _of_source(path: Path) -> str:
+    """The hash of a file: of Python by its meaning, of others by their bytes, of a very large one by its size."""
+    if path.suffix != ".py":
+        size = path.stat().st_size
+        return _hash(path.read_bytes()) if size <= _LARGEST else f"{size} bytes"
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     with suppress(SyntaxError, ValueError):
         return _hash(ast.unparse(_Bare().visit(ast.parse(text))))
     return _hash(text)
-
-
-def _of_bytes(path: Path) -> str:
-    size = path.stat().st_size
-    return _hash(path.read_bytes()) if size <= _LARGEST else f"{size} bytes"
 
 
 class _Bare(ast.NodeTransformer):
@@ -243,55 +238,33 @@ class _Content:
         if type(value) in (list, tuple):
             return self._all(type(value).__qualname__, value, where)
         if type(value) in (dict, MappingProxyType):
-            return self._mapping(value, where)
-        for kinds, method in self._methods():
-            if isinstance(value, kinds):
-                return method(value, where)
-        module, name = type(value).__module__.partition(".")[0], type(value).__name__
-        if module == "numpy" and hasattr(value, "tobytes") and not getattr(value.dtype, "hasobject", False):
-            return f"{value.dtype.str} {value.shape} ".encode() + value.tobytes()
+            pairs = [(self.of(key, where), self.of(one, f"{where}[{key!r}]")) for key, one in value.items()]
+            return f"mapping  {sorted(pairs)}"
+        if type(value) in (set, frozenset):
+            return f"set {sorted(self.of(item, where) for item in value)}"
+        if isinstance(value, ModuleType):
+            self._is_own(value.__name__)
+            return f"module {value.__name__}"
+        if isinstance(value, CodeType):
+            return self._code(value, where)
+        if isinstance(value, type):
+            return self._class(value, where)
+        if isinstance(value, FunctionType):
+            return self._function(value, where)
+        module = type(value).__module__.partition(".")[0]
         if module == "torch" and hasattr(value, "untyped_storage"):
             return self._tensor(value, where)
-        if module == "torch" and name in ("device", "dtype", "Size", "layout"):
-            return repr(value)
-        if module == "torch" and name == "Generator":
+        if module == "torch" and type(value).__name__ == "Generator":
             return self._tensor(value.get_state(), where)
-        if module == "numba" and hasattr(value, "py_func"):  # pickled, it has a name that is new each time
-            return self._all("numba", [value.py_func, value.targetoptions], where)
-        with suppress(Opaque):
-            return self._reduced(value, where)
-        if isinstance(value, Mapping):
-            return f"{self.of(type(value), where)} {self._mapping(value, where)}"
+        inside = getattr(value, "__wrapped__", None) or getattr(value, "py_func", None)
+        if (
+            module in ("functools", "numba") and inside is not None
+        ):  # a cache; pickled, numba's has a new name each time
+            return self._all("wrapped", [inside, getattr(value, "targetoptions", None)], where)
         return self._reduced(value, where)
-
-    def _methods(self) -> Sequence[tuple[Any, Callable[[Any, str], str]]]:
-        return (
-            (ModuleType, self._module),
-            (type, self._class),
-            (FunctionType, self._function),
-            (CodeType, self._code),
-            (MethodType, lambda one, where: self._all("method", [one.__func__, one.__self__], where)),
-            (functools.partial, self._partial),
-            (BuiltinFunctionType, self._builtin),
-            ((set, frozenset), self._set),
-            (re.Pattern, lambda one, where: self._all("pattern", [one.pattern, one.flags], where)),
-            (type(functools.cache(len)), lambda one, where: self.of(one.__wrapped__, where)),
-        )
 
     def _all(self, kind: str, values: Any, where: str) -> str:
         return f"{kind} {[self.of(value, where) for value in values]}"
-
-    def _mapping(self, value: Mapping[Any, Any], where: str) -> str:
-        pairs = sorted((self.of(key, where), self.of(one, f"{where}[{key!r}]")) for key, one in value.items())
-        return f"mapping  {pairs}"
-
-    def _set(self, value: Any, where: str) -> str:
-        kind = [] if type(value) in (set, frozenset) else [type(value), getattr(value, "__dict__", None)]
-        return f"set {sorted(self.of(item, where) for item in value)}{self._all('', kind, where) if kind else ''}"
-
-    def _partial(self, value: functools.partial[Any], where: str) -> str:
-        held = [value.func, value.args, value.keywords]
-        return self._all("partial", [*held, vars(value)] if vars(value) else held, where)
 
     def _tensor(self, value: Any, where: str) -> bytes:
         import torch
@@ -300,10 +273,6 @@ class _Content:
             raise Opaque(f"{where} is a {value.layout} tensor on {value.device}, whose content is not compared")
         flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
         return f"tensor {value.dtype} {tuple(value.shape)} ".encode() + flat.numpy().tobytes()
-
-    def _module(self, module: ModuleType, where: str) -> str:
-        self._is_own(module.__name__)
-        return f"module {module.__name__}"
 
     def _is_own(self, module_name: str) -> bool:
         """Whether a module is the user's own, so that its file counts. The running script itself does not."""
@@ -328,11 +297,9 @@ class _Content:
         return text
 
     def _member(self, value: Any, where: str, owner: type) -> str:
-        if isinstance(value, staticmethod | classmethod):
-            value = value.__func__
-        if isinstance(value, property | functools.cached_property):
-            inner = [getattr(value, name, None) for name in ("fget", "fset", "fdel", "func")]
-            return _hash(self._all("property", inner, where))
+        if isinstance(value, staticmethod | classmethod | property | functools.cached_property):
+            inner = [getattr(value, name, None) for name in ("__func__", "fget", "fset", "fdel", "func")]
+            return _hash(self._all("member", inner, where))
         if type(value).__name__ in ("member_descriptor", "getset_descriptor", "wrapper_descriptor"):
             return type(value).__name__
         return self._or_file(value, where, owner.__module__)
@@ -345,18 +312,16 @@ class _Content:
                 return named
             made_with = [function.__defaults__, function.__kwdefaults__, *_cells(function)]
             return f"{named} {self._code(function.__code__, where)} {self._all('made with', made_with, where)}"
-        code = function.__code__
-        self.files |= dict.fromkeys(source.modules_named(_imported(code)))
-        uses = sorted({name for name in _globals_of(code) if name in function.__globals__})
-        held = {name: function.__globals__[name] for name in uses} | {
-            "": function.__defaults__,
-            "*": function.__kwdefaults__,
-        }
+        code, space = function.__code__, function.__globals__
+        steps = list(_instructions(code))
+        self.files |= dict.fromkeys(source.modules_named(_imported(steps)))
+        uses = {one.argval for one in steps if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        held = {name: space[name] for name in sorted(uses & space.keys())}
+        held |= {"": function.__defaults__, "*": function.__kwdefaults__}
         held |= {f"{name}'": content for name, content in _cells(function)} | vars(function)
-        held.pop("__wrapped__", None)
+        wrapped = held.pop("__wrapped__", None)
         module = function.__module__
         values = [f"{name} {self._or_file(one, name.strip(_MARKS) or where, module)}" for name, one in held.items()]
-        wrapped = getattr(function, "__wrapped__", None)
         text = f"{named} {self._code(code, where)} {values} {'' if wrapped is None else self.of(wrapped, where)}"
         self.parts[function.__qualname__] = _hash(self.parts.get(function.__qualname__, "") + _hash(text))
         return text
@@ -372,11 +337,6 @@ class _Content:
                 return "made in its module"
             raise
 
-    def _builtin(self, function: Any, where: str) -> str:
-        bound = function.__self__
-        inside = "" if bound is None or isinstance(bound, ModuleType) else self.of(bound, where)
-        return f"builtin {function.__module__}.{function.__qualname__} {inside}"
-
     def _code(self, code: CodeType, where: str) -> str:
         """Compiled code by its instructions: names and constants count, a docstring and line numbers do not."""
         steps = [(one.opname, self.of(one.argval, where)) for one in dis.get_instructions(code)]
@@ -387,13 +347,15 @@ class _Content:
     def _reduced(self, value: Any, where: str) -> str:
         """Any other object, by what pickle would store: how it is made, and its state."""
         try:
-            reduced = value.__reduce_ex__(4)
+            reducer = copyreg.dispatch_table.get(type(value))
+            reduced = value.__reduce_ex__(4) if reducer is None else reducer(value)
         except Exception:
             raise Opaque(f"{where} holds a {type(value).__qualname__}, whose content cannot be read") from None
         if isinstance(reduced, str):
-            return f"named {type(value).__module__}.{reduced}"
-        function, arguments, *rest = reduced
-        state, items, pairs = [*rest, None, None, None][:3]
+            return f"named {getattr(value, '__module__', type(value).__module__)}.{reduced}"
+        function, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
+        if isinstance(value, set | frozenset):  # a subclass: its items are an argument, in any order
+            arguments = sorted(self.of(item, where) for item in value)
         paired = list(pairs or ()) if isinstance(value, OrderedDict) else dict(pairs or ())
         inside = [function, type(value), arguments, state, list(items or ()), paired]
         return self._all("object", inside, f"{where} ({type(value).__qualname__})")
@@ -416,26 +378,24 @@ def _is_importable(value: Any) -> bool:
     return found is value
 
 
-def _globals_of(code: CodeType) -> Iterator[str]:
-    """The global names that compiled code reads, nested code included."""
-    for one in dis.get_instructions(code):
-        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield one.argval
+def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
+    """The instructions of compiled code, nested code included."""
+    yield from dis.get_instructions(code)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _globals_of(inner)
+            yield from _instructions(inner)
 
 
-def _imported(code: CodeType) -> list[str]:
+def _imported(steps: Sequence[dis.Instruction]) -> list[str]:
     """The modules that compiled code imports when it runs; a name imported from a module may be a module too."""
     names, last = [], ""
-    for one in dis.get_instructions(code):
+    for one in steps:
         if one.opname == "IMPORT_NAME":
             last = one.argval
             names.append(last)
         elif one.opname == "IMPORT_FROM":
             names.append(f"{last}.{one.argval}")
-    return names + [name for inner in code.co_consts if isinstance(inner, CodeType) for name in _imported(inner)]
+    return names
 
 
 def _cells(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,7 @@
 """Workers on Kubernetes and SkyPilot: a manifest that starts `oneclock work` on a shared volume.
 
 Workers need only the study's folder: an image with oneclock, a volume with the folder, and the number of workers.
+`kubectl` or `sky` starts them where it is installed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -82,6 +86,16 @@ def write(study: Path, workers: Workers) -> list[str]:
     if workers.engine == "kubernetes":
         return ["kubectl", "apply", "-f", str(path)]
     return ["sky", "launch", "--yes", "--detach-run", "--cluster", _name(study.name), str(path)]
+
+
+def start(line: Sequence[str]) -> str | None:
+    """Start the workers, and return what the engine's client printed; None where the client is not installed."""
+    if shutil.which(line[0]) is None:
+        return None
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"{line[0]} failed: {' '.join(done.stderr.split()) or f'exit code {done.returncode}'}")
+    return done.stdout.strip()
 
 
 def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
