@@ -12,7 +12,7 @@ from typing import Any
 
 from oneclock.lab.paper.subject import published
 from oneclock.report import folder, plot
-from oneclock.report.subject import Subject, subject_of
+from oneclock.report.folder import Subject, subject_of
 from oneclock.report.sweeps import curve_figures
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ import pytest
 from report_studies import SCRIPT, write_run, write_study
 
 from oneclock.report import folder
-from oneclock.report.subject import subject_of
+from oneclock.report.folder import subject_of
 from oneclock.rule import GRID
 from oneclock.runs.best import best_of
 from oneclock.runs.folder import RunFolder
@@ -38,18 +38,18 @@ def test_report_writes_everything_it_links_to(tmp_path: Path) -> None:
     assert done.stdout.strip() == str(tmp_path / "out" / "report.html")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     links = re.findall(r'href="([^"]+)"', text)
-    assert len(links) > 20
+    assert len(links) > 15
     assert all((tmp_path / "out" / unquote(link)).is_file() for link in links)
-    assert {link.rsplit(".", 1)[1] for link in links} == {"png", "svg", "pdf", "csv", "md", "tex", "json"}
+    assert {link.rsplit(".", 1)[1] for link in links} == {"png", "svg", "pdf", "csv", "tex", "json"}
     assert "oneclock report study --out out" in text
     assert "torch 2.13.0" in text
 
 
-def test_a_rule_of_ones_own_and_the_refreshes_reach_the_report_of_the_paper(tmp_path: Path) -> None:
-    done = oneclock("report", "--paper", "--refreshes", 500, "--rule", "power:0.1,1", "--out", tmp_path / "out")
+def test_a_rule_of_ones_own_reaches_the_report_of_the_paper(tmp_path: Path) -> None:
+    done = oneclock("report", "--paper", "--rule", "refresh:500", "--rule", "power:0.1,1", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "oneclock report --paper --out out --refreshes 500 --rule power:0.1,1" in text
+    assert "oneclock report --paper --out out --rule refresh:500 --rule power:0.1,1" in text
     with open(tmp_path / "out" / "tables" / "rules.csv", encoding="utf-8") as file:
         names = [row[0] for row in csv.reader(file)]
     assert {"Refresh R0=500", "Power alpha=1 c=0.1"} <= {*names}
@@ -128,7 +128,6 @@ def test_horizon_too_short_for_the_rule_is_said(tmp_path: Path) -> None:
         write_run(tmp_path / "study", "short", beta, 1, budget=500)
     text = page_of(tmp_path / "study", tmp_path / "out")
     assert "The paper&#39;s rule for 500 steps: no beta." in text
-    assert "the rule needs more than 1000" in text
 
 
 def test_diverged_beta_is_left_out_of_the_drawing(tmp_path: Path) -> None:

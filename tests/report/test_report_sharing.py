@@ -8,7 +8,7 @@ from report_studies import write_run
 
 from oneclock.plain_text import without_places
 from oneclock.report import folder
-from oneclock.report.subject import subject_of
+from oneclock.report.folder import subject_of
 from oneclock.rule import GRID
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey

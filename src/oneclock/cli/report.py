@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from oneclock.cli.analyse import Rules
-from oneclock.rule import REFRESHES, rule_from
+from oneclock.rule import rule_from
 
 
 def command(
@@ -22,7 +22,6 @@ def command(
         Path | None, typer.Option(help="The folder to write. Default: STUDY/report, where a sweep writes it too.")
     ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Report on the paper's published data instead.")] = False,
-    refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = REFRESHES,
     rules: Rules = None,
     watch: Annotated[bool, typer.Option("--watch", help="Write it again and again until the sweep is done.")] = False,
     every: Annotated[int, typer.Option(help="Seconds between two of these.", min=1)] = 10,
@@ -38,7 +37,7 @@ def command(
     from rich.console import Console
 
     from oneclock.lab.paper.subject import published
-    from oneclock.report import folder, subject
+    from oneclock.report import folder
 
     if paper == (study is not None):
         raise ValueError("give a study, or --paper, and not both")
@@ -46,26 +45,18 @@ def command(
         raise ValueError("--watch goes with a study: the paper's data never change")
     others = [rule_from(text) for text in rules or ()]
     out = out or (Path("report") if study is None else folder.default_folder(study))
-    typed = _typed(study, out, refreshes, rules or ())
+    # The page shows names instead of paths, so that it can be shared.
+    typed = ["oneclock", "report", "--paper" if study is None else study.resolve().name, "--out", out.resolve().name]
+    typed += [word for text in rules or () for word in ("--rule", text)]
     with Console(stderr=True).status("watching: Ctrl-C ends it" if watch else "analysing and drawing"):
         if study is None:
-            page = folder.write_subject(published(refreshes, others), out, typed)
+            page = folder.write_subject(published(others), out, shlex.join(typed))
         elif watch:
-            read = partial(subject.subject_of, study, refreshes, others)
-            page = folder.watch(read, _is_done(study), study.name, out, typed, every)
+            read = partial(folder.subject_of, study, others)
+            page = folder.watch(read, _is_done(study), study.name, out, shlex.join(typed), every)
         else:
-            page = folder.write_subject(subject.subject_of(study, refreshes, others), out, typed)
+            page = folder.write_subject(folder.subject_of(study, others), out, shlex.join(typed))
     print(page)
-
-
-def _typed(study: Path | None, out: Path, refreshes: float, rules: Sequence[str]) -> str:
-    """The command that makes this report, as the report shows it: with names instead of paths, so that it can be
-    shared.
-    """
-    what = ["--paper"] if study is None else [study.resolve().name]
-    other = [] if refreshes == REFRESHES else ["--refreshes", f"{refreshes:g}"]
-    others = [part for text in rules for part in ("--rule", text)]
-    return shlex.join(["oneclock", "report", *what, "--out", out.resolve().name, *other, *others])
 
 
 def _is_done(study: Path) -> Callable[[], bool]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from oneclock.recommend import short_beta
+from oneclock.stats.exponents import SurfaceCell
+from oneclock.stats.results import BetaPoint
 
 Dash = Literal["solid", "dashed", "dotted", "dashdot", "none"]
 Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame", "ring", "cell"]
@@ -38,7 +40,7 @@ class Trace:
     """Points in their order, joined by a line unless `dash` is none; `low` and `high` bound a band, None if unknown.
 
     `texts` are shown when the pointer is over a point; by default the x and y values. Traces of one `group` are
-    switched together and share one legend entry; `also` is a second switch across groups.
+    switched together and share one legend entry.
     """
 
     name: str
@@ -51,7 +53,6 @@ class Trace:
     high: tuple[float | None, ...] = ()
     texts: tuple[str, ...] = ()
     group: str = ""
-    also: str = ""
 
 
 def trace(
@@ -71,12 +72,7 @@ def trace(
     return Trace(name, x, y, color, dash, marker, texts=texts, **{"group": name} | others)
 
 
-class _AtBeta(Protocol):
-    @property
-    def beta(self) -> float: ...
-
-
-T = TypeVar("T", bound=_AtBeta)
+T = TypeVar("T", BetaPoint, SurfaceCell)
 
 
 def unbroken(points: Iterable[T], missing: Collection[float]) -> Iterator[list[T]]:

@@ -1,7 +1,7 @@
 """A report on disk: the page, the tables, the figures and the data behind them, in one folder.
 
 DIR/report.html
-DIR/tables/NAME.csv .md .tex      the five tables of the paper, and more
+DIR/tables/NAME.csv .tex
 DIR/figures/NAME.png .svg .pdf
 DIR/data/runs.csv curves.csv analysis.json
 """
@@ -14,62 +14,90 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from oneclock.horizon import Curve
 from oneclock.plain_text import plain_cell, without_places
-from oneclock.report import check_installed, plot
+from oneclock.report import plot
 from oneclock.report import tables as rendering
 from oneclock.report.chart import Figure
 from oneclock.report.overview import overview_figure, overview_table
 from oneclock.report.page import page, waiting_page
 from oneclock.report.rules import gaps_figure
-from oneclock.report.series import series_figure
-from oneclock.report.subject import Subject, subject_of
 from oneclock.report.surfaces import surface_figures
-from oneclock.report.sweeps import curve_figures, sweep_figures
-from oneclock.rule import REFRESHES, Rule
+from oneclock.report.sweeps import curve_figures, sweep_figure
+from oneclock.rule import Rule
 from oneclock.runs.columns import STATES
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import Sweep
-from oneclock.stats import Analysis, Sweeps, as_json
+from oneclock.runs.sweeps import Sweep, Sweeps
+from oneclock.stats import Analysis, analyse, as_json, read
 from oneclock.stats.tables import EVERY, Table
 
 
+@dataclass(frozen=True)
+class Subject:
+    """The subject of a report: a title, the data and their analysis. `progress` describes an unfinished study."""
+
+    title: str
+    study: Sweeps
+    analysis: Analysis
+    notes: tuple[str, ...] = ()
+    progress: str = ""
+
+
+def subject_of(source: Path, rules: Sequence[Rule] = ()) -> Subject:
+    """A study's folder, or a CSV or Parquet table of runs, analysed with these rules beside the others."""
+    study = read(source)
+    title = source.resolve().name if source.is_dir() else source.stem
+    return Subject(title, study, analyse(study, rules), progress=progress_of(study.states))
+
+
+def progress_of(states: Mapping[str, int]) -> str:
+    """How the runs of a folder ended, in words; empty if all finished.
+
+    >>> progress_of({"finished": 2}), progress_of({"finished": 2, "failed": 1})
+    ('', 'Of 3 runs: 2 finished, 1 failed.')
+    """
+    if not {*states} - {"finished"}:
+        return ""
+    parts = [f"{states[kind]} {kind}" for kind in ("finished", "diverged", "failed", "unfinished") if states.get(kind)]
+    far = " so far" if states.get("unfinished") else ""
+    return f"Of {sum(states.values())} runs{far}: {', '.join(parts)}."
+
+
+def check_installed() -> None:
+    """ImportError with the install command if a drawing package is missing."""
+    if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
+        raise ImportError(f"a report needs {' and '.join(missing)}: pip install 'oneclock[report]'")
+
+
 def tables_of(analysis: Analysis) -> list[Table]:
-    """The overview where there are several experiments, the paper's five tables, then the others that have rows."""
+    """The overview where there are several experiments, then every table that has rows."""
     made = (make(analysis) for make in EVERY)
     first = [overview_table(analysis)] if len(analysis.experiments) > 1 else []
     return [*first, *(table for table in made if table.rows)]
 
 
-def figures_of(subject: Subject) -> list[Figure]:
-    """The figures of the page; the first is that of the first screen."""
-    analysis = subject.analysis
-    figures = [
-        *sweep_figures(analysis, subject.plain_means),
-        *surface_figures(analysis),
-        gaps_figure(analysis),
-        *series_figure(analysis),
-    ]
+def figures_of(analysis: Analysis) -> list[Figure]:
+    """The figures of the page beside the curves; the first is that of the first screen."""
+    sweeps = [sweep_figure(analysis), *surface_figures(analysis), gaps_figure(analysis)]
     if len(analysis.experiments) == 1:
-        return figures
+        return sweeps
     first = overview_figure(analysis)
-    return [first, *(figure for figure in figures if figure.name != first.name)]
+    return [first, *sweeps]
 
 
-def write_report(
-    source: str | Path, out: str | Path | None = None, *, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()
-) -> Path:
+def write_report(source: str | Path, out: str | Path | None = None, *, rules: Sequence[Rule] = ()) -> Path:
     """Write the report of a study: the page, its tables, figures and data.
 
     Args:
         source: A study's folder, or a CSV, TSV or Parquet file of runs.
         out: The folder to write; by default `report` below a study's folder, where a sweep writes it too, and `report`
             beside you for a file.
-        refreshes: R0 of the refresh rule whose choice is marked.
         rules: Other rules to put side by side.
 
     Returns:
@@ -81,7 +109,7 @@ def write_report(
     """
     out = default_folder(Path(source)) if out is None else Path(out)
     typed = shlex.join(["oneclock", "report", Path(source).resolve().name, "--out", out.resolve().name])
-    return write_subject(subject_of(Path(source), refreshes, rules), out, typed)
+    return write_subject(subject_of(Path(source), rules), out, typed)
 
 
 def default_folder(source: Path) -> Path:
@@ -102,10 +130,9 @@ def write_subject(
 ) -> Path:
     """Write the whole report below `out`, with printed figures in these formats. Returns the path of its page."""
     check_installed()
-    analysis = subject.analysis
-    tables = tables_of(analysis)
-    figures = figures_of(subject)
-    curves = list(curve_figures(subject.study, analysis))
+    tables = tables_of(subject.analysis)
+    figures = figures_of(subject.analysis)
+    curves = list(curve_figures(subject.study, subject.analysis))
     _make(out)
     for table in tables:
         rendering.save_table(table, out / "tables")
@@ -117,12 +144,7 @@ def write_subject(
 
 
 def watch(
-    read: Callable[[], Subject],
-    done: Callable[[], bool],
-    title: str,
-    out: Path,
-    command: str,
-    seconds: int,
+    read: Callable[[], Subject], done: Callable[[], bool], title: str, out: Path, command: str, seconds: int
 ) -> Path:
     """Write the report again every `seconds` until `done`, then once more with its figures.
 
@@ -161,46 +183,36 @@ def _make(out: Path) -> None:
 def _write_data(subject: Subject, folder: Path) -> None:
     """Every run, every evaluation, and the analysis: the numbers behind the figures, in full precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_csv(folder / "runs.csv", (*_RUN, *_LOSSES), _runs(subject.study, subject.analysis))
-    _write_csv(folder / "curves.csv", (*_RUN, *_EVALUATIONS), _evaluations(subject.study))
+    runs = [(sweep, run) for sweep in subject.study.sweeps for run in sweep.runs]
+    losses = (_line(*_head(*one), one[1].best_loss, one[1].best_train_loss) for one in runs)
+    _write_csv(folder / "runs.csv", (*_RUN, "min_val_loss", "min_train_loss"), losses)
+    evaluations = (line for one in runs for line in _evaluations(*one))
+    _write_csv(folder / "curves.csv", (*_RUN, "step", "val_loss", "train_loss"), evaluations)
     text = json.dumps(as_json(subject.analysis), indent=1, allow_nan=False)
     (folder / "analysis.json").write_text(text + "\n", encoding="utf-8")
 
 
 _RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")
-_LOSSES = ("min_val_loss", "min_train_loss")
-_EVALUATIONS = ("step", "val_loss", "train_loss")
 
 
-def _runs(study: Sweeps, analysis: Analysis) -> Iterator[str]:
-    used = {result.name: result.horizons.used for result in analysis.experiments}
-    for sweep in study.sweeps:
-        for run in sweep.runs:
-            yield _line(*_head(sweep, used[sweep.name], run), run.best_loss, run.best_train_loss)
-
-
-def _head(sweep: Sweep, t_es: float | None, run: RunRecord) -> tuple[Any, ...]:
+def _head(sweep: Sweep, run: RunRecord) -> tuple[Any, ...]:
     """The cells that name a run in a table, with its status: without it a diverged run would look like a good one, and
     nobody would know that a beta without a result was swept.
     """
     beta, beta2 = (run.beta, None) if run.key.is_tied else run.key.betas
     status = "diverged" if run.diverged else run.status if run.status in STATES else "unfinished"
-    return sweep.name, sweep.split, sweep.budget, t_es, beta, beta2, run.lr, run.seed, status
+    return sweep.name, sweep.split, sweep.budget, sweep.t_es, beta, beta2, run.lr, run.seed, status
 
 
-def _evaluations(study: Sweeps) -> Iterator[str]:
-    """One row per evaluation.
+def _evaluations(sweep: Sweep, run: RunRecord) -> Iterator[str]:
+    """One row per evaluation; a run without a finite loss keeps one row, otherwise it would be missing.
 
     The cells that all rows of a run share are formatted once, since there may be millions of rows.
     """
-    for sweep in study.sweeps:
-        for run in sweep.runs:
-            start = _line(*_head(sweep, sweep.t_es, run)).removesuffix(_END)
-            val, train = (_texts(curve) for curve in (run.val, run.train))
-            for step in sorted(val | train) or [
-                0
-            ]:  # a run without a finite loss keeps one row, otherwise it would be missing
-                yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"
+    start = _line(*_head(sweep, run)).removesuffix(_END)
+    val, train = (_texts(curve) for curve in (run.val, run.train))
+    for step in sorted(val | train) or [0]:
+        yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"
 
 
 def _texts(curve: Curve | None) -> dict[float, str]:

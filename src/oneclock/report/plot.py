@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from oneclock.plain_text import printable
 from oneclock.report.chart import Chart, Figure, ReferenceLine, Span, Trace
-from oneclock.report.palette import INK, colours
+from oneclock.report.palette import colours
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -162,8 +161,6 @@ def _legend(figure: Figure) -> dict[str, Any]:
         for series in chart.series:
             if series.group:
                 entries.setdefault(series.group, Line2D([], [], **_series(series)))
-            if series.also:
-                others.setdefault(series.also, Line2D([], [], **_series(replace(series, color=INK))))
         for line in chart.lines:
             others.setdefault(line.label, Line2D([], [], **_line(line)))
         for span in chart.spans:

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from oneclock.report import palette
-from oneclock.report.chart import Axis, Chart, Figure, Marker, ReferenceLine, Trace, named_axis, trace
+from oneclock.report.chart import Axis, Chart, Figure, ReferenceLine, Trace, named_axis, trace
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.risk import NEAR, RuleRow
+from oneclock.stats.rules import NEAR, RuleRow
 from oneclock.stats.verdict import interval_words, percent
 
 _GAP_UNIT = 0.001
 """Gaps below this are drawn about linearly, larger ones by their logarithm."""
 
-_DOTS: tuple[tuple[str, str, str, Marker], ...] = (
-    ("development", "development experiment", "c0", "circle"),
-    ("heldout", "held-out experiment", "c4", "square"),
-)
-
 
 def gaps_figure(analysis: Analysis) -> Figure:
     """Every rule: a dot per experiment, the mean with its interval."""
     rows = analysis.rules
-    largest = max((gap for row in rows for gap in row.gaps if gap is not None and math.isfinite(gap)), default=NEAR)
-    dots = (_dots(analysis, rows, *kind) for kind in _DOTS)
+    finite = [gap for row in rows for gap in row.excesses if gap is not None and math.isfinite(gap)]
+    dots = [
+        (gap_position(gap), float(index), f"{row.name} on {result.name}: β {beta:g}, gap {percent(gap)}")
+        for index, row in enumerate(rows)
+        for result, beta, gap in zip(analysis.experiments, row.betas, row.excesses, strict=True)
+        if beta is not None and gap is not None and math.isfinite(gap)
+    ]
+    means = [one for index, row in enumerate(rows) for one in _mean(row, index)]
     chart = Chart(
         title="",
-        x=gap_axis("loss above the best beta, %", largest),
+        x=gap_axis("loss above the best beta, %", max(finite, default=NEAR)),
         y=named_axis("", [_label(row) for row in rows]),
-        series=(*(one for one in dots if one.x), *_means(rows)),
+        series=(trace("experiment", dots, palette.CURVE, marker="circle"), *means),
         lines=(ReferenceLine(gap_position(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
     )
     caption = (
@@ -40,7 +41,7 @@ def gaps_figure(analysis: Analysis) -> Figure:
 
 
 def gap_position(gap: float) -> float:
-    """The position of a gap on `gap_axis`; the sign is kept, because an untied baseline may beat the best tied beta."""
+    """The position of a gap on `gap_axis`; the sign is kept."""
     return math.copysign(math.log10(1 + abs(gap) / _GAP_UNIT), gap)
 
 
@@ -55,33 +56,19 @@ def gap_axis(label: str, largest: float) -> Axis:
     return Axis(label, -0.06 * high, high, tuple(tick for tick in ticks if tick[0] <= high))
 
 
-def _dots(analysis: Analysis, rows: Sequence[RuleRow], split: str, name: str, color: str, marker: Marker) -> Trace:
-    """A dot for each rule and experiment of a split."""
-    dots = [
-        (gap_position(gap), float(index), f"{row.name} on {result.name}: β {beta:g}, gap {percent(gap)}")
-        for index, row in enumerate(rows)
-        for result, beta, gap in zip(analysis.experiments, row.betas, row.gaps, strict=True)
-        if result.split == split and beta is not None and gap is not None and math.isfinite(gap)
-    ]
-    return trace(name, dots, color, marker=marker)
-
-
-def _means(rows: Sequence[RuleRow]) -> Iterator[Trace]:
+def _mean(row: RuleRow, index: int) -> Iterator[Trace]:
+    """The mean of a rule, and its interval as a bar."""
+    if row.mean is None or not math.isfinite(row.mean):
+        return
     name = "mean, with its interval"
-    for index, row in enumerate(rows):
-        if row.all is None or not math.isfinite(row.all.mean.value):
-            continue
-        mean = row.all.mean
-        interval = mean.experiments or mean.seeds
-        text = f"{row.name}, mean over {row.all.answered}: {percent(mean.value)}{interval_words(interval)}"
-        yield trace(name, [(gap_position(mean.value), float(index), text)], palette.INK, marker="diamond")
-        if interval is not None and math.isfinite(interval.upper):
-            ends = [(gap_position(end), float(index), text) for end in (interval.lower, interval.upper)]
-            yield trace(name, ends, palette.INK, "solid")
+    text = f"{row.name}, mean over {row.measured}: {percent(row.mean)}{interval_words(row.interval)}"
+    yield trace(name, [(gap_position(row.mean), float(index), text)], palette.INK, marker="diamond")
+    if row.interval is not None and math.isfinite(row.interval.upper):
+        ends = [(gap_position(end), float(index), text) for end in (row.interval.lower, row.interval.upper)]
+        yield trace(name, ends, palette.INK, "solid")
 
 
 def _label(row: RuleRow) -> str:
-    """The rule's name, and the number of experiments for which it has a beta, unless it has one for all."""
-    risk = row.all
-    some = risk is not None and risk.answered < risk.experiments
-    return f"{row.name} ({risk.answered} of {risk.experiments})" if risk is not None and some else row.name
+    """The rule's name, and the number of experiments that it was measured in, unless that is all of them."""
+    some = 0 < row.measured < len(row.betas)
+    return f"{row.name} ({row.measured} of {len(row.betas)})" if some else row.name

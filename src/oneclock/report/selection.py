@@ -19,7 +19,7 @@ FEW = 5
 """Betas whose curves are visible at first; a click shows the others."""
 
 POINTS = 160_000
-"""The most evaluations on a page; if there are more, the curves of the best betas come first."""
+"""The most evaluations on a page; if there are more, the curves of the best betas are drawn."""
 
 
 def experiments_to_draw(analysis: Analysis) -> tuple[ExperimentResult, ...]:
@@ -48,5 +48,5 @@ def by_rank(runs: Sequence[RunRecord], result: ExperimentResult) -> list[RunReco
 
 def _cost(result: ExperimentResult) -> float:
     """What the recommended beta loses in an experiment; infinite if that was not measured."""
-    excess = next(rule.excess for rule in result.rules if rule.name == "recommended")
+    excess = result.rules[0].excess
     return math.inf if excess is None else excess

@@ -9,7 +9,7 @@ from itertools import chain
 from oneclock.recommend import short_beta
 from oneclock.report import palette
 from oneclock.report.chart import Chart, Dash, Figure, Trace, log_axis, memory_position, trace
-from oneclock.rule import RECOMMENDED, Fixed, Power, Refresh, Rule
+from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.exponents import Series as Task
@@ -26,12 +26,9 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
     budgets = [point.budget for task in analysis.series for point in task.points]
     low, high = min(budgets) / 1.5, max(budgets) * 1.5
     drawn = [*chain.from_iterable(_task(index, task) for index, task in enumerate(analysis.series))]
-    refreshes = analysis.summary.refreshes
     drawn += [
         _reference("recommended", RECOMMENDED, low, high, palette.INK, "dashdot"),
-        _reference(
-            f"paper's rule, R₀ = {refreshes:g}", Refresh(refreshes), max(low, refreshes), high, palette.RULE, "solid"
-        ),
+        _reference("paper's rule", Refresh(), max(low, REFRESHES), high, palette.RULE, "solid"),
         _reference("fixed β = 0.9", Fixed(0.9), low, high, palette.FIXED, "dotted"),
     ]
     heights = [value for one in drawn for value in (*one.y, *one.low, *one.high) if value is not None]

@@ -6,20 +6,11 @@ import math
 from collections.abc import Iterator
 
 from oneclock.recommend import short_beta
-from oneclock.rule import CALIBRATED, REFRESHES
 from oneclock.runs.best import beta_list, next_step
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import ExperimentResult, RuleCost
-from oneclock.stats.sources import Horizons
-from oneclock.stats.verdict import comparison_words, count_of, interval_words, percent
-
-_SOURCES = {
-    "given": "given with the data",
-    "stop": "the early stop of its best runs, rounded",
-    "best": "the best step of its best runs, rounded",
-    "budget": "its planned steps, because there are no curves",
-}
+from oneclock.stats.verdict import count_of, interval_words, percent
 
 
 def above(excess: float, interval: Interval | None = None, what: str = "the best") -> str:
@@ -113,42 +104,9 @@ def _cost(rule: RuleCost, result: ExperimentResult) -> str:
 
 def over_all(analysis: Analysis) -> Iterator[str]:
     """What the recommended beta loses over several experiments, where it was measured."""
-    if (risk := analysis.recommended.all) is not None:
+    row = analysis.recommended
+    if row.mean is not None and row.max is not None:
         yield (
-            f"Recommended beta: {percent(risk.mean.value)} above the best on average, {percent(risk.max.value)} at "
-            f"most, over {risk.answered} of {risk.experiments} experiments."
+            f"Recommended beta: {percent(row.mean)} above the best on average, {percent(row.max)} at most, "
+            f"over {row.measured} of {len(analysis.experiments)} experiments."
         )
-
-
-def why(result: ExperimentResult, refreshes: float) -> str:
-    """The horizon behind the choice, and how much it may be wrong without changing the choice."""
-    horizon = result.horizons
-    reason = f"Training stayed useful for {horizon.used:,g} steps ({_SOURCES[horizon.source]}){_conventions(horizon)}"
-    if result.selected_beta is None:
-        return f"{reason}; the rule needs more than {refreshes:g}."
-    low = f"from {result.stable_from:,.0f}" if result.stable_from else f"above {refreshes:g}"
-    high = f" to {result.stable_to:,.0f} steps" if result.stable_to else " steps up"
-    return f"{reason}. The choice is the same for every horizon {low}{high}."
-
-
-def how_sure(analysis: Analysis) -> Iterator[str]:
-    """How far the analysis can be trusted, and whether the horizons lie where the rule was calibrated."""
-    yield from comparison_words(analysis.comparisons)
-    yield from (f"By the paper's protocol: {sentence}" for sentence in analysis.summary.verdict)
-    low, high = CALIBRATED
-    outside = [result.name for result in analysis.experiments if not low <= result.horizons.used <= high]
-    if outside:
-        yield (
-            f"The evidence behind R0 = {REFRESHES} covers {low:,} to {high:,} steps; outside of it, and so an "
-            f"extrapolation: {', '.join(outside)}."
-        )
-
-
-def _conventions(horizon: Horizons) -> str:
-    """T_ES by both conventions, if there are curves."""
-    if horizon.stop is None or horizon.best is None or horizon.raw_stop is None or horizon.raw_best is None:
-        return ""
-    return (
-        f"; by its early stop T_ES is {horizon.stop:,g} ({horizon.raw_stop:,.0f} before rounding), "
-        f"by its best step {horizon.best:,g} ({horizon.raw_best:,.0f})"
-    )

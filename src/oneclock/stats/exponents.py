@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,6 @@ from oneclock.runs.best import at_best_lrs, cell_runs
 from oneclock.runs.noise import f_quantile
 from oneclock.runs.paired import LEVEL, CellRun, Interval, PairedSweep
 from oneclock.runs.sweeps import Sweep
-from oneclock.stats.sources import budget_of
 
 BETAS, LRS = 2, 1
 """The quadratic uses this many swept betas and learning rates on each side of the lowest cell."""
@@ -64,6 +63,13 @@ class Profile:
 
 Profiles = tuple[Profile, Profile | None]
 """Of the best u, and of the best w where several learning rates were swept."""
+
+
+def planned_steps(sweep: Sweep) -> float | None:
+    """The planned steps: the table's, or the last step of any curve."""
+    if sweep.budget is not None:
+        return sweep.budget
+    return max((run.val.steps[-1] for run in sweep.tied if run.val is not None), default=None)
 
 
 def profiles_of(sweep: Sweep) -> Profiles | None:
@@ -287,15 +293,15 @@ def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
 
 def series_name(sweep: Sweep) -> str | None:
     """The series that a sweep belongs to by its name: `vit` of `vit-250` with 250 steps; None of any other."""
-    named, budget = re.fullmatch(r"(.+)-(\d+)", sweep.name), budget_of(sweep)
+    named, budget = re.fullmatch(r"(.+)-(\d+)", sweep.name), planned_steps(sweep)
     return named[1] if named and float(named[2]) == budget and len(sweep.betas) >= 3 else None
 
 
-def series_of(sweeps: Sequence[Sweep], profiles: Sequence[Profiles | None]) -> tuple[Series, ...]:
+def series_of(sweeps: Iterable[tuple[Sweep, Profiles | None]]) -> tuple[Series, ...]:
     """The series among the sweeps: at least three named after one thing and their budget, as `vit-250`, `vit-1000`."""
     members: dict[str, list[tuple[float, Profile, Profile | None]]] = {}
-    for sweep, own in zip(sweeps, profiles, strict=True):
-        name, budget = series_name(sweep), budget_of(sweep)
+    for sweep, own in sweeps:
+        name, budget = series_name(sweep), planned_steps(sweep)
         if name is not None and budget is not None and own is not None:
             members.setdefault(name, []).append((budget, *own))
     return tuple(

@@ -1,7 +1,4 @@
-"""Reads the input of the analysis: a table or a study. Experiments of the paper get missing facts from the paper.
-
-The authors' published losses have no T_ES and no budgets; both are printed in the paper.
-"""
+"""The useful horizon T_ES of every experiment: given, from its curves by one of two conventions, or planned."""
 
 from __future__ import annotations
 
@@ -11,40 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from oneclock.evidence.paper import paper_facts
 from oneclock.horizon import Convention, Curve, mean_early_stop, one_digit
+from oneclock.lab.experiments.aliases import experiment_of_paper
 from oneclock.runs import table
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep, Sweeps
+from oneclock.stats.exponents import planned_steps
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def read(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Sweeps:
-    """A study from a CSV, TSV or Parquet file, a study's folder, a DataFrame or a mapping of columns.
-
-    An experiment of the paper without T_ES, budget and curves gets those that the paper prints, and `missing` says so.
-
-    >>> study = read({"experiment": ["ViT-B/16, CIFAR-100"], "beta": [0.9], "min_val_loss": [1]})
-    >>> study.sweeps[0].t_es, study.sweeps[0].budget, study.missing[0]
-    (20000, 19500, "T_ES and budget are the paper's, because the table has neither: ViT-B/16, CIFAR-100")
-    """
-    study = table.read_source(source)
-    filled = tuple(map(_with_the_papers, study.sweeps))
-    names = [new.name for old, new in zip(study.sweeps, filled, strict=True) if new is not old]
-    if not names:
-        return study
-    sentence = f"T_ES and budget are the paper's, because the table has neither: {'; '.join(names)}"
-    return Sweeps(filled, (*study.missing, sentence))
-
-
-def _with_the_papers(sweep: Sweep) -> Sweep:
-    if sweep.t_es is not None or sweep.budget is not None or any(run.val is not None for run in sweep.tied):
-        return sweep
-    facts = paper_facts(sweep.name)
-    return sweep if facts is None else replace(sweep, t_es=facts.t_es, budget=facts.budget)
-
 
 HorizonSource = Literal["given", "stop", "best", "budget"]
 """The source of a horizon: the table's t_es, the curves by one of the two conventions, or the planned steps."""
@@ -66,11 +38,30 @@ class Horizons:
     raw_best: float | None
 
 
-def budget_of(sweep: Sweep) -> float | None:
-    """The planned steps: the table's, or the last step of any curve."""
-    if sweep.budget is not None:
-        return sweep.budget
-    return max((run.val.steps[-1] for run in sweep.tied if run.val is not None), default=None)
+def read_protocol(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]]) -> Sweeps:
+    """A study from any source that `oneclock.stats.read` takes.
+
+    An experiment of the paper without T_ES, budget and curves gets those that the paper prints, and `missing` says so.
+
+    >>> columns = {"experiment": ["ViT-B/16, CIFAR-100"], "beta": [0.9], "min_val_loss": [1]}
+    >>> study = read_protocol(columns)
+    >>> study.sweeps[0].t_es, study.sweeps[0].budget, study.missing[0]
+    (20000, 19500, "T_ES and budget are the paper's, because the table has neither: ViT-B/16, CIFAR-100")
+    """
+    study = table.read_source(source)
+    filled = tuple(map(_with_the_papers, study.sweeps))
+    names = [new.name for old, new in zip(study.sweeps, filled, strict=True) if new is not old]
+    if not names:
+        return study
+    sentence = f"T_ES and budget are the paper's, because the table has neither: {'; '.join(names)}"
+    return Sweeps(filled, (*study.missing, sentence))
+
+
+def _with_the_papers(sweep: Sweep) -> Sweep:
+    if sweep.t_es is not None or sweep.budget is not None or any(run.val is not None for run in sweep.tied):
+        return sweep
+    facts = experiment_of_paper(sweep.name)
+    return sweep if facts is None else replace(sweep, t_es=facts.t_es, budget=facts.budget)
 
 
 def horizon_of(sweep: Sweep, convention: Convention) -> tuple[float, float] | None:
@@ -81,7 +72,7 @@ def horizon_of(sweep: Sweep, convention: Convention) -> tuple[float, float] | No
     >>> horizon_of(read_source(table).sweeps[0], "stop")
     (1000, 1000.0)
     """
-    best, budget = _two_best(sweep), budget_of(sweep)
+    best, budget = _two_best(sweep), planned_steps(sweep)
     if best is None or budget is None:
         return None
     raw = mean_early_stop(best, budget, convention)
@@ -90,15 +81,14 @@ def horizon_of(sweep: Sweep, convention: Convention) -> tuple[float, float] | No
 
 def horizons_of(sweep: Sweep) -> Horizons:
     """Every horizon of a sweep; the table's t_es is used before the curves', those before the budget."""
-    stop, best, budget = horizon_of(sweep, "stop"), horizon_of(sweep, "best"), budget_of(sweep)
+    stop, best, budget = horizon_of(sweep, "stop"), horizon_of(sweep, "best"), planned_steps(sweep)
     values: dict[HorizonSource, float | None] = {"given": sweep.t_es, "stop": stop and stop[0], "budget": budget}
-    source = next((source for source, value in values.items() if value is not None), None)
-    if source is None:
+    known = [(source, value) for source, value in values.items() if value is not None]
+    if not known:
         raise ValueError(
             f"{sweep.name}: its horizon is not known; give t_es or budget, or curves with step and val_loss"
         )
-    used = values[source]
-    assert used is not None
+    source, used = known[0]
     return Horizons(
         used=used,
         source=source,

@@ -1,17 +1,12 @@
-"""Gaps of one rule over experiments -> mean, max, CVaR, how many under 1 %. The experiments are the last axis."""
+"""Gaps of one rule over experiments -> mean, max, CVaR with their intervals. The experiments are the last axis."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from oneclock.runs.paired import Interval
-
-NEAR = 0.01
-"""A gap under this counts as near the oracle."""
 
 
 @dataclass(frozen=True)
@@ -42,41 +37,18 @@ class Risk:
 
 
 @dataclass(frozen=True)
-class RuleRow:
-    """A rule on the same sweeps as every other: its betas, and its risk by split.
+class ProtocolRow:
+    """A rule at T_ES on the nearest swept betas: its picks, their gaps to the oracle, and its risk by split.
 
-    `betas` and `gaps` follow the order of `Analysis.experiments`. A beta is None if the rule has none; a gap is None
-    where it was not measured near that beta. `horizon` says whether the rule saw the planned steps or T_ES. `chosen_by`
-    names how it was picked on the development experiments ("mean", "max"), if it was.
+    A beta and its gap are None if the rule has none.
     """
 
     name: str
-    horizon: Literal["planned", "t_es"]
-    chosen_by: str | None
     betas: tuple[float | None, ...]
     gaps: tuple[float | None, ...]
     development: Risk | None
     heldout: Risk | None
     all: Risk | None
-
-
-def cvar(gaps: np.ndarray, share: float = 0.25) -> np.ndarray:
-    """The mean of the ceil(n * share) largest gaps, n along the last axis: how bad the worst quarter is.
-
-    >>> float(cvar(np.array([1.0, 2.0, 3.0, 4.0, 6.0])))
-    5.0
-    """
-    count = math.ceil(gaps.shape[-1] * share)
-    return np.partition(gaps, -count, axis=-1)[..., -count:].mean(axis=-1)
-
-
-def mean_max_cvar(gaps: np.ndarray) -> np.ndarray:
-    """(mean, max, CVaR) along the last axis, stacked in front.
-
-    >>> mean_max_cvar(np.array([1.0, 3.0]))
-    array([2., 3., 3.])
-    """
-    return np.stack([gaps.mean(axis=-1), gaps.max(axis=-1), cvar(gaps)])
 
 
 def central(drawn: np.ndarray, level: float, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -88,15 +60,6 @@ def central(drawn: np.ndarray, level: float, axis: int = 0) -> tuple[np.ndarray,
     with np.errstate(invalid="ignore"):
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=axis)
     return tuple(np.where(np.isnan(bound), np.inf, bound)[()] for bound in (low, high))  # type: ignore[return-value]
-
-
-def within(gaps: np.ndarray) -> np.ndarray:
-    """How many gaps lie under 1 %, along the last axis.
-
-    >>> int(within(np.array([0.0, 0.005, 0.01])))
-    2
-    """
-    return (gaps < NEAR).sum(axis=-1)
 
 
 def take_selected(values: np.ndarray, index: np.ndarray) -> np.ndarray:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneclock.horizon import one_digit
+from oneclock.lab.protocol.data import ProtocolData, best_fixed, select_beta
+from oneclock.lab.protocol.resampling import NoiseFloor, noise_floors
+from oneclock.lab.protocol.risk import ProtocolRow, Risk, take_selected
 from oneclock.rule import CALIBRATED, Power, Refresh, Rule
-from oneclock.stats.experiments import FittedSweep
-from oneclock.stats.intervals import NoiseFloor, noise_floors
-from oneclock.stats.protocol import ProtocolData, best_fixed, select_beta
-from oneclock.stats.risk import Risk, RuleRow, mean_max_cvar, take_selected
-from oneclock.stats.rules import RuleComparison, compare_pairs, outcome
+from oneclock.stats.experiments import FittedSweep, rule_beta
+from oneclock.stats.rules import Outcome, RuleComparison, compare_pairs, mean_max_cvar, outcome_of
 
 CANDIDATES: tuple[float, ...] = tuple(range(300, 2001, 100))
 """The paper's values of R0."""
@@ -32,7 +32,7 @@ class R0Row:
 
     refreshes: float
     admissible: bool
-    rule: RuleRow
+    rule: ProtocolRow
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def calibrate(
         left_out=left_out,
         left_out_mean=float(np.mean(left_gaps)) if left_gaps else None,
         left_out_max=max(left_gaps) if left_gaps else None,
-        comparisons=_comparisons(data, sweeps, chosen, power_best, t0, split),
+        comparisons=_comparisons(data, sweeps, chosen, power_best, t0),
         noise_floor=_noise_floor(data, rows),
         verdict=(),
     )
@@ -201,18 +201,19 @@ def _comparisons(
     chosen: R0Row | None,
     power: PowerRow | None,
     t0: float,
-    split: str,
 ) -> tuple[RuleComparison, ...]:
-    """The chosen R0 against its rivals, on the experiments that chose it and on all."""
+    """The chosen R0 against its rivals on all experiments, each at T_ES and at its own beta, paired by seed."""
     if chosen is None:
         return ()
+
+    def at_t_es(rule: Rule) -> Outcome:
+        return outcome_of(rule.name, [rule_beta(rule, steps) for steps in data.horizons], sweeps)
+
     rivals: list[Rule] = [best_fixed(data, "mean"), best_fixed(data, "max")]
     if power is not None:
         rivals.append(Power(power.c, power.alpha, t0))
-    own = outcome(Refresh(chosen.refreshes), sweeps, data.horizons)
-    pairs = [(own, outcome(rival, sweeps, data.horizons)) for rival in dict.fromkeys(rivals)]
-    splits = [split] if split == "all" or not len(data.sets["heldout"]) else [split, "all"]
-    return tuple(one for where in splits for one in compare_pairs(pairs, sweeps, data.sets[where].tolist(), where))
+    own = at_t_es(Refresh(chosen.refreshes))
+    return compare_pairs([(own, at_t_es(rival)) for rival in dict.fromkeys(rivals)], sweeps)
 
 
 def _noise_floor(data: ProtocolData, rows: np.ndarray) -> NoiseFloor | None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oneclock.lab.protocol.data import ProtocolData, nearest, select_beta
+from oneclock.lab.protocol.risk import central
 from oneclock.rule import Refresh, stability_interval
-from oneclock.stats.protocol import ProtocolData, nearest, select_beta
-from oneclock.stats.risk import NEAR, central
+from oneclock.stats.rules import NEAR
 
 SIGMAS = (0.0, 0.03, 0.06, 0.10, 0.15, 0.20, 0.25)
 DRAWS = 20

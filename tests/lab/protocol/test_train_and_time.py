@@ -3,11 +3,12 @@
 import pytest
 
 from oneclock.lab.paper.published import losses_study
+from oneclock.lab.protocol import analyse_protocol, read_protocol
+from oneclock.lab.protocol.tables import time_to_target, train_robustness
+from oneclock.lab.protocol.train_and_time import _fitted_on_train
 from oneclock.rule import Fixed
-from oneclock.stats import analyse, as_json, read
+from oneclock.stats import as_json, read
 from oneclock.stats.rules import compare_all, outcome_of
-from oneclock.stats.tables import time_to_target, train_robustness
-from oneclock.stats.train_and_time import _fitted_on_train
 
 # experiment -> beta -> (step, val_loss, train_loss) ..; budgets of 10,000, so that the refresh rule picks 0.9.
 CURVES = {
@@ -38,7 +39,7 @@ def rows(**changes):
 
 @pytest.fixture(scope="module")
 def analysis():
-    return analyse(rows(), rules=[Fixed(0.99)], draws=50, repeats=5)
+    return analyse_protocol(read_protocol(rows()), rules=[Fixed(0.99)], draws=50, repeats=5)
 
 
 def named(found, name):
@@ -89,7 +90,7 @@ def test_a_diverged_run_is_worse_than_any_training_loss():
     for place, (name, beta) in enumerate(zip(columns["experiment"], columns["beta"], strict=True)):
         if (name, beta) == ("b", 0.9):
             columns["val_loss"][place] = float("inf")
-    analysis = analyse(columns, draws=20, repeats=5)
+    analysis = analyse_protocol(read_protocol(columns), draws=20, repeats=5)
     assert named(analysis.train_and_time.train, "Refresh R0=1000").gaps[1] == float("inf")
     assert not named(analysis.train_and_time.times, "Refresh R0=1000").reached[1]
     pair = next(one for one in analysis.train_and_time.comparisons if one.second == "recommended")
@@ -101,13 +102,13 @@ def test_an_experiment_without_training_losses_or_curves_is_left_out_alone():
     columns["train_loss"] = [
         None if name == "a" else loss for name, loss in zip(columns["experiment"], columns["train_loss"], strict=True)
     ]
-    analysis = analyse(columns, draws=20, repeats=5)
+    analysis = analyse_protocol(read_protocol(columns), draws=20, repeats=5)
     refresh = named(analysis.train_and_time.train, "Refresh R0=1000")
     assert refresh.gaps[0] is None
     assert refresh.gaps[1:] == pytest.approx((0.2, 0.0))
     assert (refresh.development.answered, refresh.all.answered) == (1, 2)
     del columns["train_loss"]
-    assert analyse(columns, draws=20, repeats=5).train_and_time.train == ()
+    assert analyse_protocol(read_protocol(columns), draws=20, repeats=5).train_and_time.train == ()
 
 
 def steady(horizon=10_000):
@@ -125,25 +126,27 @@ def steady(horizon=10_000):
 
 
 def test_rules_are_compared_by_their_differences_in_each_experiment_and_not_by_their_own_intervals():
-    found = analyse(steady(), rules=[Fixed(0.99)], draws=400, repeats=5).train_and_time
+    found = analyse_protocol(read_protocol(steady()), rules=[Fixed(0.99)], draws=400, repeats=5).train_and_time
     refresh, fixed = (named(found.train, name).all.mean for name in ("Refresh R0=1000", "Fixed beta=0.99"))
     assert refresh.experiments.lower < fixed.value < refresh.experiments.upper
     sweeps = [_fitted_on_train(sweep) for sweep in read(steady()).sweeps]
     rules = [outcome_of(str(beta), [beta] * 13, sweeps) for beta in (0.9, 0.99)]
-    (pair,) = compare_all(rules, sweeps, range(13))
+    (pair,) = compare_all(rules, sweeps)
     assert (pair.experiments, pair.significant, pair.worse) == (13, True, 0)
     assert pair.interval.lower < pair.difference < pair.interval.upper < 0
 
 
 def test_a_pair_is_compared_where_both_rules_have_a_beta():
-    found = analyse(steady(horizon=900), draws=50, repeats=5).train_and_time
+    found = analyse_protocol(read_protocol(steady(horizon=900)), draws=50, repeats=5).train_and_time
     counts = {(one.first, one.second): one.experiments for one in found.comparisons}
     assert counts["Refresh R0=1000", "recommended"] == 12
-    assert len(train_robustness(analyse(steady(), draws=50, repeats=5)).notes) == len(found.comparisons)
+    assert len(train_robustness(analyse_protocol(read_protocol(steady()), draws=50, repeats=5)).notes) == len(
+        found.comparisons
+    )
 
 
 def test_the_papers_losses_have_neither():
-    analysis = analyse(losses_study(), draws=20, repeats=5)
+    analysis = analyse_protocol(losses_study(), draws=20, repeats=5)
     assert (analysis.train_and_time.train, analysis.train_and_time.times) == ((), ())
     assert (train_robustness(analysis).rows, time_to_target(analysis).rows) == ((), ())
 

@@ -1,7 +1,7 @@
 """The paper's protocol: rules at T_ES, moved to the nearest swept beta, by the gap of plain means to the oracle.
 
-The paper's tables, the calibration of R0 and the noise in T_ES are made from this. `rules` compares rules without the
-grid, paired by seed.
+The paper's tables, the calibration of R0 and the noise in T_ES are made from this. `oneclock.stats.rules` compares
+rules without the grid, paired by seed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import Literal
 
 import numpy as np
 
+from oneclock.lab.protocol.horizons import Horizons
+from oneclock.lab.protocol.losses import Losses, losses_of
+from oneclock.lab.protocol.resampling import DRAWS, Resamples, basic_interval, resample, widened
+from oneclock.lab.protocol.risk import Estimate, ProtocolRow, Risk, take_selected
 from oneclock.rule import Fixed, Rule
 from oneclock.runs.paired import Interval
-from oneclock.runs.sweeps import Losses, Sweep, losses_of
+from oneclock.runs.sweeps import Sweep
 from oneclock.stats.experiments import rule_beta
-from oneclock.stats.intervals import DRAWS, Resamples, basic_interval, resample, widened
-from oneclock.stats.risk import Estimate, Risk, RuleRow, mean_max_cvar, take_selected, within
-from oneclock.stats.sources import Horizons
+from oneclock.stats.rules import NEAR, mean_max_cvar
 
 FIGURES: tuple[Literal["mean", "max", "cvar"], ...] = ("mean", "max", "cvar")
 
@@ -33,19 +35,12 @@ class ProtocolData:
     resamples: Resamples
     computed: dict[tuple[str, bytes], Risk] = field(default_factory=dict)
 
-    def row(
-        self,
-        rule: Rule,
-        name: str | None = None,
-        chosen_by: str | None = None,
-    ) -> RuleRow:
+    def row(self, rule: Rule, name: str | None = None) -> ProtocolRow:
         """What `rule` picks in every experiment by T_ES, and its risk by split."""
         index = select_beta(rule, self.horizons, self.losses.betas)
         risks = {split: self.risk(index, split) for split in self.sets}
-        return RuleRow(
+        return ProtocolRow(
             name=name or rule.name,
-            horizon="t_es",
-            chosen_by=chosen_by,
             betas=_known(take_selected(self.losses.betas, index)),
             gaps=_known(take_selected(self.losses.gaps, index)),
             **risks,
@@ -74,7 +69,7 @@ class ProtocolData:
             )
             for figure, value in enumerate(mean_max_cvar(gaps))
         )
-        return Risk(experiments, len(answered), mean, largest, tail, int(within(gaps)))
+        return Risk(experiments, len(answered), mean, largest, tail, int((gaps < NEAR).sum()))
 
     def _interval(
         self, value: float, index: int, drawn: np.ndarray | None, likely: np.ndarray | None
@@ -120,7 +115,7 @@ def _figure(data: ProtocolData, rule: Rule, rows: np.ndarray, number: int) -> tu
     return len(rows) - len(answered), value
 
 
-def index_of(data: ProtocolData, row: RuleRow) -> np.ndarray:
+def index_of(data: ProtocolData, row: ProtocolRow) -> np.ndarray:
     """The index of the rule's picks among the swept betas of each experiment; -1 where it has none."""
     return np.array(
         [

@@ -6,20 +6,23 @@ the best validation loss, over the oracle's own. Both are summed up over experim
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oneclock.lab.protocol.data import ProtocolData, index_of
+from oneclock.lab.protocol.losses import TARGET, losses_of, steps_to_target
+from oneclock.lab.protocol.resampling import resample
+from oneclock.lab.protocol.risk import Estimate, ProtocolRow, central
 from oneclock.runs.best import judge
 from oneclock.runs.paired import Interval, PairedSweep
-from oneclock.runs.sweeps import Sweep, losses_of
+from oneclock.runs.sweeps import Sweep
 from oneclock.stats.experiments import FittedSweep
-from oneclock.stats.intervals import resample
-from oneclock.stats.protocol import ProtocolData, index_of
-from oneclock.stats.results import ExperimentResult
-from oneclock.stats.risk import Estimate, RuleRow, central, mean_max_cvar
-from oneclock.stats.rules import RuleComparison, compare_all, outcome_of
+from oneclock.stats.exponents import planned_steps
+from oneclock.stats.rules import RuleComparison, compare_all, mean_max_cvar, outcome_of
 from oneclock.stats.verdict import comparison_words
 
 
@@ -63,7 +66,7 @@ class TrainAndTime:
     against one another on the training loss, where both have a beta; `verdict` says so in words.
     """
 
-    train: tuple[RuleRow, ...]
+    train: tuple[ProtocolRow, ...]
     times: tuple[TimeRow, ...]
     comparisons: tuple[RuleComparison, ...]
     verdict: tuple[str, ...]
@@ -71,21 +74,20 @@ class TrainAndTime:
 
 def train_and_time_of(
     sweeps: Sequence[Sweep],
-    experiments: Sequence[ExperimentResult],
     data: ProtocolData,
-    rows: Sequence[RuleRow],
+    rows: Sequence[ProtocolRow],
     seed: int,
 ) -> TrainAndTime:
     """Both claims for these rules, on the experiments with the needed data. The first three rules are compared."""
-    times = _times(experiments, data, rows)
+    times = _times(sweeps, data, rows)
     with_train = [index for index, sweep in enumerate(sweeps) if _has_train_losses(sweep)]
     if not with_train:
         return TrainAndTime((), times, (), ())
     there = _on_training_losses(sweeps, data, with_train, seed)
     train = tuple(_train_row(there, row, with_train) for row in rows)
     fits = [_fitted_on_train(sweeps[index]) for index in with_train]
-    outcomes = [outcome_of(row.name, _at(row, with_train).betas, fits, "t_es") for row in rows[:3]]
-    comparisons = compare_all(outcomes, fits, range(len(fits)))
+    outcomes = [outcome_of(row.name, _at(row, with_train).betas, fits) for row in rows[:3]]
+    comparisons = compare_all(outcomes, fits)
     return TrainAndTime(train, times, comparisons, tuple(comparison_words(comparisons, "training loss")))
 
 
@@ -110,7 +112,7 @@ def _on_training_losses(
     )
 
 
-def _at(row: RuleRow, indices: Sequence[int]) -> RuleRow:
+def _at(row: ProtocolRow, indices: Sequence[int]) -> ProtocolRow:
     """The rule's picks in these experiments alone."""
     return replace(row, betas=tuple(row.betas[index] for index in indices))
 
@@ -122,35 +124,54 @@ def _has_train_losses(sweep: Sweep) -> bool:
     return recorded and bool(finite) and min(finite) > 0
 
 
-def _train_row(there: ProtocolData, row: RuleRow, with_train: Sequence[int]) -> RuleRow:
+def _train_row(there: ProtocolData, row: ProtocolRow, with_train: Sequence[int]) -> ProtocolRow:
     index = index_of(there, _at(row, with_train))
     gaps: list[float | None] = [None] * len(row.betas)
     for at, (number, pick) in enumerate(zip(with_train, index, strict=True)):
         gaps[number] = None if pick < 0 else float(there.losses.gaps[at, pick])
     risks = {split: there.risk(index, split) for split in there.sets}
-    return RuleRow(row.name, row.horizon, row.chosen_by, row.betas, tuple(gaps), **risks)
+    return ProtocolRow(row.name, row.betas, tuple(gaps), **risks)
 
 
-def _times(experiments: Sequence[ExperimentResult], data: ProtocolData, rows: Sequence[RuleRow]) -> tuple[TimeRow, ...]:
-    if all(point.target is None for result in experiments for point in result.points):
+def _times(sweeps: Sequence[Sweep], data: ProtocolData, rows: Sequence[ProtocolRow]) -> tuple[TimeRow, ...]:
+    targets = [times_to_target(sweep) for sweep in sweeps]
+    if not any(targets):
         return ()
-    return tuple(_time_row(experiments, data, row) for row in rows)
+    return tuple(_time_row(sweeps, targets, data, row) for row in rows)
 
 
-def _time_row(experiments: Sequence[ExperimentResult], data: ProtocolData, row: RuleRow) -> TimeRow:
-    times = [_ratio(result, beta) for result, beta in zip(experiments, row.betas, strict=True)]
+def times_to_target(sweep: Sweep) -> dict[float, float]:
+    """The median steps of each beta to 1.01 * min L, infinite if the median seed never gets there.
+
+    Empty if the best beta has no curves; the other betas without curves are left out.
+    """
+    losses = losses_of([sweep])
+    oracle = int(losses.oracle[0])
+    target, times = TARGET * float(losses.loss[0, oracle]), {}
+    for beta in sweep.betas:
+        steps = steps_to_target([run for run in sweep.tied if run.beta == beta], target)
+        if steps is not None:
+            times[beta] = statistics.median_high(steps)
+    return times if sweep.betas[oracle] in times else {}
+
+
+def _time_row(
+    sweeps: Sequence[Sweep], targets: Sequence[dict[float, float]], data: ProtocolData, row: ProtocolRow
+) -> TimeRow:
+    oracles = [sweep.betas[int(index)] for sweep, index in zip(sweeps, data.losses.oracle, strict=True)]
+    times = [_ratio(*one) for one in zip(sweeps, targets, oracles, row.betas, strict=True)]
     ratios, reached = tuple(ratio for ratio, _ in times), tuple(there for _, there in times)
     risks = {split: _time_risk(ratios, reached, data, split) for split in data.sets}
     return TimeRow(row.name, ratios, reached, **risks)
 
 
-def _ratio(result: ExperimentResult, beta: float | None) -> tuple[float | None, bool]:
+def _ratio(sweep: Sweep, times: dict[float, float], oracle: float, beta: float | None) -> tuple[float | None, bool]:
     """A beta's time over the oracle's, and whether it reaches the target: else the time is that of the whole budget."""
-    targets = {point.beta: point.target for point in result.points}
-    own, target = targets[result.oracle_beta], targets.get(beta) if beta is not None else None
-    if own is None or own.steps is None or own.steps <= 0 or target is None or result.budget is None:
+    own, budget = times.get(oracle, 0.0), planned_steps(sweep)
+    if not 0 < own < math.inf or beta not in times or budget is None:
         return None, False
-    return (result.budget if target.steps is None else target.steps) / own.steps, target.steps is not None
+    reached = math.isfinite(times[beta])
+    return (times[beta] if reached else budget) / own, reached
 
 
 def _time_risk(

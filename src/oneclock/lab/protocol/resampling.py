@@ -7,7 +7,7 @@ seed its spread; each draw of L scales them by sqrt(df / chi2(df)), because the 
 A gap is measured to the best of noisy losses, so seed noise inflates it, and every resampling inflates it again.
 Intervals are therefore "basic", 2 * figure - quantiles, taken of the signed distance to the best of the other betas:
 its positive part is the gap, and unlike the gap it is not stuck at 0 for the beta that happens to be best. An
-interval may lie below its figure: then noise explains the figure. `docs/analysis.md` gives the measured coverage.
+interval may lie below its figure: then noise explains the figure.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oneclock.lab.protocol.losses import Losses
+from oneclock.lab.protocol.risk import central, take_selected
 from oneclock.runs.paired import LEVEL, SAME, Interval
-from oneclock.runs.sweeps import Losses
-from oneclock.stats.risk import central, take_selected
 
 DRAWS = 1000
 
