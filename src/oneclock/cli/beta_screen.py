@@ -134,8 +134,8 @@ def two_betas_screen(answer: Recommendation, behind: Evidence) -> list[str]:
         lines += ["", "No known sweep over beta2 is near this length: beta2 is extrapolated."]
     else:
         lines += ["", *_beta2_rows(betas)]
-    if betas.pairs:
-        lines += ["", *_pair_rows(betas)]
+    if betas.tying is not None:
+        lines.append(f"In all, {_tying(betas)}.")
     pair = f"betas=({format_beta(betas.beta1)}, {format_beta(betas.beta2)})"
     return [*lines, "", f"torch.optim.AdamW(model.parameters(), lr=..., {pair})"]
 
@@ -162,20 +162,6 @@ def _beta2_rows(betas: TwoBetas) -> list[str]:
     tuned = sorted({row.source for row in betas.rows if row.lr_tuned})
     tuning = f"were tuned for every beta2 in {', '.join(tuned)} alone" if tuned else "were not tuned again"
     return [*lines, f"Learning rates {tuning}."]
-
-
-def _pair_rows(betas: TwoBetas) -> list[str]:
-    lines = [
-        "Sweeps of tied betas near this length that also tried the recommended beta1 with",
-        "another beta2; its loss above that of tied betas, in % (below 0: tying costs):",
-        f"{'source':<11}{'steps':>16}{'sweeps':>8}{'beta2':>8}{'mean':>8}{'smallest':>10}{'largest':>9}",
-    ]
-    lines += [
-        f"{row.source:<11}{_span(row.steps_low, row.steps_high):>16}{row.sweeps:>8}{row.beta2:>8g}"
-        f"{_percent(row.worse):>8}{_percent(row.low):>10}{_percent(row.high):>9}"
-        for row in betas.pairs
-    ]
-    return lines
 
 
 def _bounded(excess: Excess) -> str:

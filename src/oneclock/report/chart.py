@@ -8,13 +8,11 @@ series also differs by its line or its marker.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from oneclock.recommend import short_beta
-from oneclock.stats.exponents import SurfaceCell
-from oneclock.stats.results import BetaPoint
 
 Dash = Literal["solid", "dashed", "dotted", "dashdot", "none"]
 Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cross", "frame", "ring", "cell"]
@@ -70,21 +68,6 @@ def trace(
     """
     x, y, texts = zip(*points, strict=True) if (points := list(points)) else ((), (), ())
     return Trace(name, x, y, color, dash, marker, texts=texts, **{"group": name} | others)
-
-
-T = TypeVar("T", BetaPoint, SurfaceCell)
-
-
-def unbroken(points: Iterable[T], missing: Collection[float]) -> Iterator[list[T]]:
-    """The points by ascending beta, split where a beta has no result: no line is drawn across it."""
-    part: list[T] = []
-    for point in points:
-        if part and any(part[-1].beta < beta < point.beta for beta in missing):
-            yield part
-            part = []
-        part.append(point)
-    if part:
-        yield part
 
 
 @dataclass(frozen=True)

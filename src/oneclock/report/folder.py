@@ -9,18 +9,16 @@ DIR/data/runs.csv curves.csv analysis.json
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from oneclock.horizon import Curve
 from oneclock.plain_text import plain_cell, without_places
 from oneclock.report import plot
 from oneclock.report import tables as rendering
@@ -180,19 +178,19 @@ def _make(out: Path) -> None:
         ) from None
 
 
+_RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")
+
+
 def _write_data(subject: Subject, folder: Path) -> None:
     """Every run, every evaluation, and the analysis: the numbers behind the figures, in full precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    runs = [(sweep, run) for sweep in subject.study.sweeps for run in sweep.runs]
-    losses = (_line(*_head(*one), one[1].best_loss, one[1].best_train_loss) for one in runs)
+    runs = [(_head(sweep, run), run) for sweep in subject.study.sweeps for run in sweep.runs]
+    losses = ((*head, run.best_loss, run.best_train_loss) for head, run in runs)
     _write_csv(folder / "runs.csv", (*_RUN, "min_val_loss", "min_train_loss"), losses)
-    evaluations = (line for one in runs for line in _evaluations(*one))
+    evaluations = ((*head, *one) for head, run in runs for one in _evaluations(run))
     _write_csv(folder / "curves.csv", (*_RUN, "step", "val_loss", "train_loss"), evaluations)
     text = json.dumps(as_json(subject.analysis), indent=1, allow_nan=False)
     (folder / "analysis.json").write_text(text + "\n", encoding="utf-8")
-
-
-_RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")
 
 
 def _head(sweep: Sweep, run: RunRecord) -> tuple[Any, ...]:
@@ -201,39 +199,21 @@ def _head(sweep: Sweep, run: RunRecord) -> tuple[Any, ...]:
     """
     beta, beta2 = (run.beta, None) if run.key.is_tied else run.key.betas
     status = "diverged" if run.diverged else run.status if run.status in STATES else "unfinished"
-    return sweep.name, sweep.split, sweep.budget, sweep.t_es, beta, beta2, run.lr, run.seed, status
+    name = plain_cell(sweep.name)
+    return name, sweep.split, sweep.budget, sweep.t_es, beta, beta2, run.lr, run.seed, status
 
 
-def _evaluations(sweep: Sweep, run: RunRecord) -> Iterator[str]:
-    """One row per evaluation; a run without a finite loss keeps one row, otherwise it would be missing.
-
-    The cells that all rows of a run share are formatted once, since there may be millions of rows.
-    """
-    start = _line(*_head(sweep, run)).removesuffix(_END)
-    val, train = (_texts(curve) for curve in (run.val, run.train))
+def _evaluations(run: RunRecord) -> Iterator[tuple[float, float | None, float | None]]:
+    """Step and losses; a run without a finite loss keeps one row, otherwise it would be missing."""
+    val, train = ({} if one is None else dict(zip(one.steps, one.losses, strict=True)) for one in (run.val, run.train))
     for step in sorted(val | train) or [0]:
-        yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"
+        yield step, val.get(step), train.get(step)
 
 
-def _texts(curve: Curve | None) -> dict[float, str]:
-    """The losses at their steps, in full precision."""
-    return {} if curve is None else dict(zip(curve.steps, map(repr, curve.losses), strict=True))
-
-
-_END = "\r\n"
-
-
-def _line(*cells: Any) -> str:
-    """The cells as a line of CSV. It ends with CR LF, so names that contain either are quoted."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator=_END).writerow([plain_cell(c) if isinstance(c, str) else c for c in cells])
-    return line.getvalue()
-
-
-def _write_csv(path: Path, columns: Sequence[str], lines: Iterator[str]) -> None:
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(_line(*columns))
-        file.writelines(lines)
+        csv.writer(file).writerows([columns])
+        csv.writer(file).writerows(rows)
 
 
 def _moved(path: Path, text: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from statistics import median, quantiles
 
@@ -19,7 +19,6 @@ from oneclock.report.chart import (
     number_axis,
     padded,
     trace,
-    unbroken,
 )
 from oneclock.report.selection import FEW, by_rank, experiments_to_draw, words_on_rest
 from oneclock.report.words import above
@@ -69,6 +68,18 @@ def sweep_chart(result: ExperimentResult, betas: Sequence[float], cut: float = C
         y=number_axis("smallest validation loss", *padded(_in_sight(curves, marks, cut))),
         series=(*curves, *marks),
     )
+
+
+def unbroken(points: Iterable[BetaPoint], missing: Collection[float]) -> Iterator[list[BetaPoint]]:
+    """The points by ascending beta, split where a beta has no result: no line is drawn across it."""
+    part: list[BetaPoint] = []
+    for point in points:
+        if part and any(part[-1].beta < beta < point.beta for beta in missing):
+            yield part
+            part = []
+        part.append(point)
+    if part:
+        yield part
 
 
 def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: float) -> list[float]:
