@@ -128,14 +128,14 @@ _WHAT = (
 
 
 def _experiments(analysis: Analysis, width: int) -> Iterator[str]:
-    """The table of the page's first screen."""
+    """The table of the page's first screen, without the learning rates: they would not fit."""
     table = overview_table(analysis)
+    kept = [at for at, column in enumerate(table.columns) if column.title != "lr"]
     heads = [_HEADS.get(column.title, column.title.lower().replace("ci", "CI")) for column in table.columns]
     rows = [
-        [text + "*" * ((row, at) in table.best) for at, text in enumerate(texts)]
-        for row, texts in enumerate(shown_cells(table))
+        [texts[at] + "*" * ((row, at) in table.best) for at in kept] for row, texts in enumerate(shown_cells(table))
     ]
-    yield from columns(heads, rows, width)
+    yield from columns([heads[at] for at in kept], rows, width)
 
 
 def _over_all(analysis: Analysis) -> Iterator[str]:
