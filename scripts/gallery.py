@@ -63,8 +63,8 @@ if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     digits = subject_of(DOCS / "data" / "digits.csv")
     draw(published(), "paper")
-    study = losses_study()
-    for figure in paper_figures(study, analyse_protocol(study)):
+    losses = losses_study()
+    for figure in paper_figures(losses, analyse_protocol(losses)):
         plot.save_figure(figure, IMAGES, ("svg",))
     draw(digits, "digits")
     for study in (header.parent for header in STUDIES.glob("*/study.json") if (header.parent / "report").is_dir()):

@@ -129,13 +129,3 @@ def test_big_study_is_small_and_quick(open_page: Open, tmp_path: Path) -> None:
     assert opened.said == []
     opened.page.locator("#curves summary").click()
     assert opened.page.locator("#curves svg[role=img]").count() == 11
-
-
-def test_watched_page_reloads_and_the_last_one_does_not(open_page: Open, subject: Subject, tmp_path: Path) -> None:
-    waiting = open_page(folder.watch_once(lambda: subject, "study", tmp_path, "oneclock report study --watch", 1))
-    assert "reloads itself" in waiting.text(".live")
-    with waiting.page.expect_event("load"):
-        pass
-    assert waiting.said == []
-    final = folder.write_subject(subject, tmp_path, "oneclock report study", formats=())
-    assert "reloads itself" not in final.read_text(encoding="utf-8")

@@ -2,11 +2,8 @@
 
 import csv
 import re
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -143,7 +140,6 @@ def test_bad_calls_are_one_line(tmp_path: Path) -> None:
     for arguments in (
         ["report"],
         ["report", tmp_path, "--paper"],
-        ["report", "--paper", "--watch"],
         ["report", tmp_path],
     ):
         done = oneclock(*arguments)
@@ -158,51 +154,6 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "oneclock: a report needs matplotlib: pip install 'oneclock[report]'\n"
-
-
-def test_watch_waits_refreshes_and_ends_with_the_study(tmp_path: Path) -> None:
-    study, out = tmp_path / "study", tmp_path / "out"
-    unfinished = write_run(study, SCRIPT, 0.9, 1, ending=None)
-    command = [sys.executable, "-m", "oneclock", "report", str(study), "--out", str(out), "--watch", "--every", "1"]
-    page = out / "report.html"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
-        try:
-            wait_for(lambda: page.exists() and "Nothing to show yet" in page.read_text(encoding="utf-8"))
-            write_run(study, SCRIPT, 0.944, 1)
-            wait_for(lambda: "Of 2 runs so far: 1 finished, 1 unfinished." in page.read_text(encoding="utf-8"))
-            assert "reloads itself every 1 seconds" in page.read_text(encoding="utf-8")
-            assert watching.poll() is None
-            unfinished.finish("finished", seconds=1.0)
-            assert watching.wait(timeout=120) == 0
-        finally:
-            watching.kill()
-    assert "reloads itself" not in page.read_text(encoding="utf-8")
-    assert list((out / "figures").glob("*.png"))
-
-
-def test_an_interrupted_watch_leaves_a_page_that_stays(tmp_path: Path) -> None:
-    study, out = tmp_path / "study", tmp_path / "out"
-    write_run(study, SCRIPT, 0.9, 1, ending=None)
-    write_run(study, SCRIPT, 0.944, 1)
-    command = [sys.executable, "-m", "oneclock", "report", str(study), "--out", str(out), "--watch", "--every", "1"]
-    page = out / "report.html"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
-        try:
-            wait_for(page.exists)
-            watching.send_signal(signal.SIGINT)
-            assert watching.wait(timeout=120) == 130
-        finally:
-            watching.kill()
-    assert "reloads itself" not in page.read_text(encoding="utf-8")
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    """Until `true()` is, for at most a minute."""
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it did not come true within a minute")
 
 
 def test_a_file_in_the_place_of_its_folder_is_told(tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def test_the_papers_figures_have_every_beta_with_its_label_and_a_line_at_the_sma
     ]
     for chart, result in zip([*development.charts, *heldout.charts], analysis.experiments, strict=True):
         curve, (line,) = chart.series[0], chart.lines
-        assert [text for _, text in chart.x.every] == labels
-        assert [place for place, _ in chart.x.every] == list(curve.x)
+        assert [text for _, text in chart.x.ticks] == labels
+        assert [place for place, _ in chart.x.ticks] == list(curve.x)
         assert (line.axis, line.at) == ("x", memory_position(result.oracle_beta))
         assert min(curve.y) == dict(zip(curve.x, curve.y, strict=True))[line.at]
         assert sum(low is not None for low in curve.low) == (0 if result.name.startswith("10 ") else 5)

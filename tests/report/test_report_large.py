@@ -8,7 +8,7 @@ import pytest
 from report_studies import write_run
 
 from oneclock.report import folder
-from oneclock.report import selection as shown
+from oneclock.report import sweeps as shown
 from oneclock.report.folder import Subject, subject_of
 from oneclock.report.sweeps import curve_figures, sweep_figure
 

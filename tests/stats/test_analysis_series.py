@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oneclock.report import plot
-from oneclock.report.series import series_figure
+from oneclock.report.several import series_figure
 from oneclock.rule import RECOMMENDED, Refresh
 from oneclock.stats import analyse, as_json, read
 from oneclock.stats.tables import series

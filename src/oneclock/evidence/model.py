@@ -62,11 +62,6 @@ class Expected:
     gap: tuple[float, ...]
     gap_se: tuple[float, ...]
 
-    @property
-    def best(self) -> float:
-        """The shift with the least expected loss."""
-        return SHIFTS[min(range(len(SHIFTS)), key=self.gap.__getitem__)]
-
     def against_others(self) -> tuple[float, float]:
         """How much more the recommended memory loses than one of half to twice its length.
 

@@ -5,7 +5,6 @@ The text is wrapped and never cut: a row that does not fit continues on the next
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,7 +16,7 @@ from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import BetaPoint, ExperimentResult
 from oneclock.stats.tables import EVERY, Table
-from oneclock.stats.verdict import comparison_words
+from oneclock.stats.verdict import bounds_words, comparison_words, in_brackets
 
 
 def in_words(analysis: Analysis, width: int = 80) -> str:
@@ -155,9 +154,8 @@ def _exponent(alpha: float, interval: Interval | None) -> str:
     >>> _exponent(0.42, Interval(0.33, 0.5, 0.95)), _exponent(-0.11, None)
     ('-0.42 (95 % CI -0.50 to -0.33)', '0.11')
     """
-    if interval is not None and math.isinf(interval.lower) and math.isinf(interval.upper):
-        return f"{-alpha:.2f} (95 % CI has no bounds)"
-    return f"{-alpha:.2f}" + ("" if interval is None else f" (95 % CI {-interval.upper:.2f} to {-interval.lower:.2f})")
+    between = None if interval is None else Interval(-interval.upper, -interval.lower, interval.level)
+    return f"{-alpha:.2f}{in_brackets(bounds_words(between))}"
 
 
 def _percent(gap: float) -> str:

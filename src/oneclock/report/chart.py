@@ -20,17 +20,13 @@ Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cro
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear axis from `low` to `high` with ticks (position, label); `beyond` labels them again on the opposite side.
-
-    `every` are more ticks, for upright labels; otherwise they are marks without labels.
-    """
+    """A linear axis with ticks (position, label); `beyond` labels them again on the opposite side."""
 
     label: str
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...]
     beyond: tuple[str, ...] = ()
-    every: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,8 +111,8 @@ class Figure:
     columns: int = 1
 
 
-_LEVEL, _UPRIGHT = 7, 14
-"""How many labels of betas fit along an axis, horizontal and upright."""
+_MOST = 14
+"""How many labels of betas fit along an axis, upright."""
 
 
 def memory_axis(betas: Iterable[float]) -> Axis:
@@ -130,18 +126,12 @@ def memory_axis(betas: Iterable[float]) -> Axis:
     positions = [memory_position(beta) for beta in values]
     wide = positions[-1] - positions[0]
     margin = 0.05 * (wide or 1.0)
-    ticks, every = (_apart(positions, values, wide / most) for most in (_LEVEL, _UPRIGHT))
-    steps = tuple(f"{round(10**position, 1 if position < 1 else 0):,g}" for position, _ in ticks)
-    return Axis("β; above, its memory in steps", positions[0] - margin, positions[-1] + margin, ticks, steps, every)
-
-
-def _apart(positions: Sequence[float], betas: Sequence[float], least: float) -> tuple[tuple[float, str], ...]:
-    """Ticks at the betas from left to right, each at least `least` from the one before."""
     ticks: list[tuple[float, str]] = []
-    for position, beta in zip(positions, betas, strict=True):
-        if not ticks or position - ticks[-1][0] >= least * 0.99:
+    for position, beta in zip(positions, values, strict=True):
+        if not ticks or position - ticks[-1][0] >= wide / _MOST * 0.99:
             ticks.append((position, short_beta(beta)))
-    return tuple(ticks)
+    steps = tuple(f"{round(10**position, 1 if position < 1 else 0):,g}" for position, _ in ticks)
+    return Axis("β; above, its memory in steps", positions[0] - margin, positions[-1] + margin, tuple(ticks), steps)
 
 
 def memory_position(beta: float) -> float:

@@ -12,20 +12,19 @@ import csv
 import json
 import os
 import shlex
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from oneclock.plain_text import plain_cell, without_places
+from oneclock.plain_text import plain_cell
 from oneclock.report import plot
 from oneclock.report import tables as rendering
 from oneclock.report.chart import Figure
 from oneclock.report.overview import overview_figure, overview_table
-from oneclock.report.page import page, waiting_page
-from oneclock.report.rules import gaps_figure
+from oneclock.report.page import page
+from oneclock.report.several import gaps_figure
 from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figure
 from oneclock.rule import Rule
@@ -119,63 +118,25 @@ def default_folder(source: Path) -> Path:
     return source / "report" if source.is_dir() else Path("report")
 
 
-def write_subject(
-    subject: Subject,
-    out: Path,
-    command: str,
-    formats: Sequence[str] = plot.FORMATS,
-    reload_seconds: int | None = None,
-) -> Path:
+def write_subject(subject: Subject, out: Path, command: str, formats: Sequence[str] = plot.FORMATS) -> Path:
     """Write the whole report below `out`, with printed figures in these formats. Returns the path of its page."""
     check_installed()
     tables = tables_of(subject.analysis)
     figures = figures_of(subject.analysis)
     curves = list(curve_figures(subject.study, subject.analysis))
-    _make(out)
-    for table in tables:
-        rendering.save_table(table, out / "tables")
-    _write_data(subject, out / "data")
-    if formats:
-        for figure in (*figures, *curves):
-            plot.save_figure(figure, out / "figures", formats)
-    return _moved(out / "report.html", page(subject, tables, figures, curves, command, formats, reload_seconds))
-
-
-def watch(
-    read: Callable[[], Subject], done: Callable[[], bool], title: str, out: Path, command: str, seconds: int
-) -> Path:
-    """Write the report again every `seconds` until `done`, then once more with its figures.
-
-    Returns the path of the page. If it is interrupted, the page stops reloading itself.
-    """
-    try:
-        while not done():
-            watch_once(read, title, out, command, seconds)
-            time.sleep(seconds)
-    except KeyboardInterrupt:
-        watch_once(read, title, out, command, None)
-        raise
-    return write_subject(read(), out, command)
-
-
-def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str, seconds: int | None) -> Path:
-    """The report so far, on a page that reloads itself; without results, a page that says so."""
-    check_installed()
-    try:
-        subject = read()
-    except ValueError as error:
-        _make(out)
-        return _moved(out / "report.html", waiting_page(title, without_places(str(error)), command, seconds))
-    return write_subject(subject, out, command, formats=(), reload_seconds=seconds)
-
-
-def _make(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise ValueError(
             f"{out} cannot be the report's folder, because it is a file; name another one (--out)"
         ) from None
+    for table in tables:
+        rendering.save_table(table, out / "tables")
+    _write_data(subject, out / "data")
+    if formats:
+        for figure in (*figures, *curves):
+            plot.save_figure(figure, out / "figures", formats)
+    return _moved(out / "report.html", page(subject, tables, figures, curves, command, formats))
 
 
 _RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from oneclock.recommend import short_beta
 from oneclock.report.chart import Figure
-from oneclock.report.series import series_figure
+from oneclock.report.several import series_figure
 from oneclock.report.sweeps import sweep_figure
 from oneclock.runs.best import ci_words
 from oneclock.runs.paired import Difference

@@ -14,13 +14,12 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from oneclock.report import words
 from oneclock.report.chart import Chart, Figure
 from oneclock.report.palette import colours
-from oneclock.report.tables import FORMATS, numeric_columns, shown_cells
+from oneclock.report.tables import FORMATS, column_groups, numeric_columns, shown_cells
 from oneclock.stats.tables import Table
 from oneclock.stats.verdict import comparison_words
 
@@ -37,20 +36,39 @@ def page(
     curves: Sequence[Figure],
     command: str,
     formats: Sequence[str],
-    reload_seconds: int | None = None,
 ) -> str:
     """The page of a subject. The first figure is on the first screen; with several experiments the first table is too.
 
-    `formats` are those of the printed figures beside the page. With `reload_seconds` it reloads itself.
+    `formats` are those of the printed figures beside the page.
     """
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
+
     analysis = subject.analysis
     single, shown = len(analysis.experiments) == 1, [*figures, *curves]
-    return _rendered(
+    folder = files("oneclock.report") / "page"
+    script = (folder / "page.js").read_text(encoding="utf-8")
+    environment = Environment(
+        loader=PackageLoader("oneclock.report", "page"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return environment.get_template("report.html").render(
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=Markup((folder / "page.css").read_text(encoding="utf-8")),
+        light=colours(),
+        dark=colours(dark=True),
+        version=version("oneclock"),
+        python=platform.python_version(),
+        data_files=DATA_FILES,
+        table_formats=FORMATS,
+        table_groups=column_groups,
+        table_cells=shown_cells,
+        table_numeric=numeric_columns,
         subject=subject,
         command=command,
-        reload_seconds=reload_seconds,
         single=single,
-        overview=None if single else _table(tables[0]),
+        overview=None if single else tables[0],
         over_all=list(words.over_all(analysis)),
         experiments=[{"name": result.name, "answer": words.answer(result)} for result in analysis.experiments],
         sure=list(comparison_words(analysis.comparisons)),
@@ -59,23 +77,8 @@ def page(
         surfaces=[index for index, figure in enumerate(shown) if figure.name.startswith("surface-")],
         curves=[index for index, figure in enumerate(shown) if index >= len(figures)],
         formats=formats,
-        tables=[_table(table) for table in (tables if single else tables[1:])],
-        data={
-            "figures": [[chart_data(chart) for chart in figure.charts] for figure in shown],
-            "reload_seconds": reload_seconds,
-        },
-    )
-
-
-def waiting_page(title: str, reason: str, command: str, reload_seconds: int | None) -> str:
-    """The page of a study without results yet; it reloads itself if seconds are given."""
-    return _rendered(
-        subject={"title": title},
-        command=command,
-        reload_seconds=reload_seconds,
-        experiments=[],
-        empty=f"Nothing to show yet: {reason}.",
-        data={"reload_seconds": reload_seconds},
+        tables=tables if single else tables[1:],
+        data={"figures": [[chart_data(chart) for chart in figure.charts] for figure in shown]},
     )
 
 
@@ -100,55 +103,3 @@ def _short(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_short(item) for item in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def _rendered(**values: Any) -> str:
-    from jinja2 import Environment, PackageLoader
-    from markupsafe import Markup
-
-    folder = files("oneclock.report") / "page"
-    script = (folder / "page.js").read_text(encoding="utf-8")
-    environment = Environment(
-        loader=PackageLoader("oneclock.report", "page"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    return environment.get_template("report.html").render(
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=Markup((folder / "page.css").read_text(encoding="utf-8")),
-        light=colours(),
-        dark=colours(dark=True),
-        version=version("oneclock"),
-        python=platform.python_version(),
-        data_files=DATA_FILES,
-        table_formats=FORMATS,
-        **values,
-    )
-
-
-def _table(table: Table) -> dict[str, Any]:
-    """A table as the template reads it; `value` is what a column is sorted by, None if it is not known."""
-    numeric = numeric_columns(table)
-    groups = [(group, len(list(members))) for group, members in groupby(table.columns, key=lambda column: column.group)]
-    return {
-        "name": table.name,
-        "title": table.title,
-        "notes": table.notes,
-        "groups": groups if any(group for group, _ in groups) else [],
-        "columns": [(column.title, number) for column, number in zip(table.columns, numeric, strict=True)],
-        "rows": [
-            {
-                "rule": row in table.rules_after,
-                "cells": [
-                    {
-                        "text": text,
-                        "value": table.rows[row][column],
-                        "numeric": numeric[column],
-                        "best": (row, column) in table.best,
-                    }
-                    for column, text in enumerate(texts)
-                ],
-            }
-            for row, texts in enumerate(shown_cells(table))
-        ],
-    }

@@ -19,7 +19,7 @@ from oneclock.report.chart import (
     memory_position,
     trace,
 )
-from oneclock.report.selection import experiments_to_draw
+from oneclock.report.sweeps import experiments_to_draw
 from oneclock.runs.key import safe_name
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.exponents import Surface, SurfaceCell

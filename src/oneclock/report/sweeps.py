@@ -1,4 +1,7 @@
-"""The figures of single experiments, as plain values: the beta sweep, and the validation curves behind it."""
+"""The figures of single experiments, as plain values: the beta sweep, and the validation curves behind it.
+
+Of a large study a page draws some experiments and curves. The tables and the data beside the page have all.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from itertools import accumulate
 from statistics import median, quantiles
 
 from oneclock.recommend import short_beta
-from oneclock.report import palette, selection
+from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
     Chart,
@@ -20,7 +23,6 @@ from oneclock.report.chart import (
     padded,
     trace,
 )
-from oneclock.report.selection import FEW, by_rank, experiments_to_draw, words_on_rest
 from oneclock.report.words import above
 from oneclock.runs.key import safe_name
 from oneclock.runs.record import RunRecord
@@ -32,11 +34,53 @@ from oneclock.stats.verdict import count_of
 CUT = 8
 """The axis ends where a loss lies this many times as far above the lowest loss as the median does."""
 
+MANY = 16
+"""Up to this many experiments are all drawn."""
+
+MOST = 6
+"""Of more, this many are drawn: those in which the recommended beta loses most."""
+
+FEW = 5
+"""Betas whose curves are visible at first; a click shows the others."""
+
+POINTS = 160_000
+"""The most evaluations on a page; if there are more, the curves of the best betas are drawn."""
+
 CAPTION = (
     "The smallest validation loss at each beta, paired by seed; bars and band are the spread of seeds. The star is the "
     "best beta, the diamond the recommended one. Level lines are default betas. A beta without a result leaves a gap "
     "in the line. Very high losses are cut off."
 )
+
+
+def experiments_to_draw(analysis: Analysis) -> tuple[ExperimentResult, ...]:
+    """The experiments to draw, in their order: all, or in a large study the most important ones."""
+    if len(analysis.experiments) <= MANY:
+        return analysis.experiments
+    kept = sorted(analysis.experiments, key=_cost, reverse=True)[:MOST]
+    return tuple(result for result in analysis.experiments if any(result is one for one in kept))
+
+
+def words_on_rest(analysis: Analysis) -> str:
+    """A sentence on the experiments that are not drawn; empty if there are none."""
+    if (count := len(analysis.experiments)) <= MANY:
+        return ""
+    return (
+        f"Of {count:,} experiments {MOST} are drawn: those in which the recommended beta loses most. "
+        "All are in the answer above, in the tables, and in the data beside this page."
+    )
+
+
+def by_rank(runs: Sequence[RunRecord], result: ExperimentResult) -> list[RunRecord]:
+    """Runs from the beta with the smallest loss to the largest, each with its seeds, untied pairs last."""
+    loss = {point.beta: point.loss for point in result.points}
+    return sorted(runs, key=lambda run: (not run.key.is_tied, loss.get(run.key.betas[0], math.inf), run.key.betas[0]))
+
+
+def _cost(result: ExperimentResult) -> float:
+    """What the recommended beta loses in an experiment; infinite if that was not measured."""
+    excess = result.rules[0].excess
+    return math.inf if excess is None else excess
 
 
 def sweep_figure(analysis: Analysis, name: str = "beta-sweeps", cut: float = CUT) -> Figure:
@@ -146,7 +190,7 @@ def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
     drawn = experiments_to_draw(analysis)
     for result in drawn:
-        runs, left = _runs_with_curves(sweeps[result.name], result, selection.POINTS // len(drawn))
+        runs, left = _runs_with_curves(sweeps[result.name], result, POINTS // len(drawn))
         if runs:
             caption = "Validation loss of every run; runs of one beta share a colour and a dash."
             caption += f" Left to data/curves.csv: {count_of(left, 'run')}." if left else ""

@@ -45,6 +45,11 @@ def numeric_columns(table: Table) -> list[bool]:
     return [all(re.fullmatch(r"[-+]?[\d.,]+( ?%|/\d+)?|-|inf", text) for text in column) for column in columns]
 
 
+def column_groups(table: Table) -> list[tuple[str, int]]:
+    """The groups of columns from left to right, each with the number of its columns."""
+    return [(group, len(list(members))) for group, members in groupby(table.columns, key=lambda one: one.group)]
+
+
 def to_csv(table: Table) -> str:
     """Comma-separated text, one line of headings, cells as printed; words that begin like a formula get a quote."""
     text = io.StringIO()
@@ -113,10 +118,9 @@ def _latex_groups(table: Table) -> Iterator[str]:
     if not any(column.group for column in table.columns):
         return
     cells, rules, at = [], [], 1
-    for group, members in groupby(table.columns, key=lambda column: column.group):
-        last = at + len(list(members)) - 1
-        cells.append(rf"\multicolumn{{{last - at + 1}}}{{c}}{{{latex_escaped(group)}}}")
-        rules += [rf"\cmidrule(lr){{{at}-{last}}}"] if group else []
-        at = last + 1
+    for group, wide in column_groups(table):
+        cells.append(rf"\multicolumn{{{wide}}}{{c}}{{{latex_escaped(group)}}}")
+        rules += [rf"\cmidrule(lr){{{at}-{at + wide - 1}}}"] if group else []
+        at += wide
     yield " & ".join(cells) + r" \\"
     yield " ".join(rules)

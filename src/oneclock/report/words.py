@@ -10,7 +10,7 @@ from oneclock.runs.best import beta_list, next_step
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import ExperimentResult, RuleCost
-from oneclock.stats.verdict import count_of, interval_words, percent
+from oneclock.stats.verdict import bounds_words, count_of, in_brackets, interval_words, percent
 
 
 def above(excess: float, interval: Interval | None = None, what: str = "the best") -> str:
@@ -44,20 +44,13 @@ def _fitted(result: ExperimentResult) -> Iterator[str]:
     surface = result.surface
     if surface is None or surface.beta is None or surface.lr is None:
         return
-    beta = _fitted_at(f"beta {surface.beta:.3g}", surface.beta_interval, surface.beta_inside, top=1.0)
-    lr = _fitted_at(f"lr {surface.lr:.3g}", surface.lr_interval, surface.lr_inside, top=math.inf)
-    yield f"A quadratic through the losses around the lowest pair has its minimum at {beta} and {lr}."
+    beta = in_brackets(bounds_words(surface.beta_interval, ".3g", 0, 1), _OUTSIDE[surface.beta_inside])
+    lr = in_brackets(bounds_words(surface.lr_interval, ".3g", 0), _OUTSIDE[surface.lr_inside])
+    minimum = f"beta {surface.beta:.3g}{beta} and lr {surface.lr:.3g}{lr}"
+    yield f"A quadratic through the losses around the lowest pair has its minimum at {minimum}."
 
 
-def _fitted_at(what: str, interval: Interval | None, inside: bool, top: float) -> str:
-    sure = ""
-    if interval is not None:
-        level, low, high = f"{100 * interval.level:g} % CI", interval.lower > 0, interval.upper < top
-        between = f" {interval.lower:.3g} to {interval.upper:.3g}" if low and high else " has no bounds"
-        one_sided = f" at least {interval.lower:.3g}" if low else f" at most {interval.upper:.3g}"
-        sure = level + (between if low == high else one_sided)
-    notes = "; ".join(filter(None, (sure, "" if inside else "outside what was swept")))
-    return f"{what} ({notes})" if notes else what
+_OUTSIDE = {True: "", False: "outside what was swept"}
 
 
 def _beside(result: ExperimentResult) -> Iterator[str]:

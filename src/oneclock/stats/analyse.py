@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from oneclock.runs.table import read_source
 from oneclock.stats.experiments import FittedSweep, fitted, result_of
 from oneclock.stats.exponents import Series, series_of
 from oneclock.stats.results import ExperimentResult
-from oneclock.stats.rules import RuleComparison, RuleRow, compare_all, outcome, rule_row
+from oneclock.stats.rules import RuleComparison, RuleRow, compare, outcome, rule_row
 from oneclock.stats.verdict import count_of
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def analyse(
     return Analysis(
         experiments=experiments,
         rules=tuple(rows),
-        comparisons=compare_all([*named, best], sweeps),
+        comparisons=compare(list(combinations([*named, best], 2)), sweeps),
         series=series_of([(one.whole, one.profiles) for one in sweeps]),
         missing=(*study.missing, *_missing(sweeps), *(line for one in experiments for line in one.missing)),
     )

@@ -106,7 +106,8 @@ def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
     variance, freedom = _noise(runs, square, freedom)
     spread = np.linalg.inv(design.T @ design)[: len(bend), : len(bend)] * variance
     step = COARSE if has_lrs else FINE
-    grids = [_search_grid(axis, top, step) for axis, top in ((u, 0.0), (w, math.inf))[: 2 if has_lrs else 1]]
+    ends = [(axis.min() - BEYOND, min(axis.max() + BEYOND, top)) for axis, top in ((u, 0.0), (w, math.inf))]
+    grids = [np.arange(low, high + step / 2, step) for low, high in (ends if has_lrs else ends[:1])]
     if has_lrs:
         height = _deviance_of_pairs(solved[:5], spread, grids[0] - middle[0], grids[1] - middle[1])
         heights = [height.min(axis=1), height.min(axis=0)]
@@ -155,11 +156,6 @@ def _around(values: Sequence[Any], middle: Any, reach: int) -> set[Any]:
     return set(values[first : first + 2 * reach + 1])
 
 
-def _search_grid(axis: np.ndarray, top: float, step: float) -> np.ndarray:
-    """The values at which a lowest point is searched: the axis and beyond its ends, up to `top`."""
-    return np.arange(axis.min() - BEYOND, min(axis.max() + BEYOND, top) + step / 2, step)
-
-
 def _deviance(solved: np.ndarray, spread: np.ndarray, at: np.ndarray) -> np.ndarray:
     """How much worse the quadratic fits if its lowest point must be at each value, in squared standard errors.
 
@@ -198,7 +194,7 @@ def _deviance_of_pairs(solved: np.ndarray, spread: np.ndarray, x: np.ndarray, y:
 
 @dataclass(frozen=True)
 class SeriesPoint:
-    """The best beta at one length by a fitted quadratic, with its 95 % CI, and its refreshes over the planned steps.
+    """The best beta at one length by a fitted quadratic, with its 95 % CI.
 
     `bracketed` is False if the best lies outside what was swept. Intervals are None if every run is needed to fit
     the quadratic. `lr` is the best learning rate where several were swept.
@@ -207,8 +203,6 @@ class SeriesPoint:
     budget: float
     beta: float
     beta_interval: Interval | None
-    refreshes: float
-    refreshes_interval: Interval | None
     bracketed: bool
     lr: float | None = None
     lr_interval: Interval | None = None
@@ -360,13 +354,10 @@ def exponent(
 
 
 def _point(budget: float, profile: Profile, by_lr: Profile | None) -> SeriesPoint:
-    ends = profile.interval()
     return SeriesPoint(
         budget=budget,
         beta=1 - 10**profile.best,
-        beta_interval=_of_beta(ends),
-        refreshes=10**profile.best * budget,
-        refreshes_interval=None if ends is None else Interval(10 ** ends[0] * budget, min(10 ** ends[1], 1) * budget),
+        beta_interval=_of_beta(profile.interval()),
         bracketed=profile.inside,
         lr=None if by_lr is None else 10**by_lr.best,
         lr_interval=None if by_lr is None else _powers(by_lr.interval()),

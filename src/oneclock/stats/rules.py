@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -152,15 +151,8 @@ def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
     return Interval(max(min(mean - half, low), 0.0), max(mean + half, high))
 
 
-def compare_all(rules: Sequence[Outcome], sweeps: Sequence[FittedSweep]) -> tuple[RuleComparison, ...]:
-    """Every two of these rules, with CIs that hold for all comparisons together."""
-    return compare_pairs(list(combinations(rules, 2)), sweeps)
-
-
-def compare_pairs(
-    pairs: Sequence[tuple[Outcome, Outcome]], sweeps: Sequence[FittedSweep]
-) -> tuple[RuleComparison, ...]:
-    """The same for given pairs."""
+def compare(pairs: Sequence[tuple[Outcome, Outcome]], sweeps: Sequence[FittedSweep]) -> tuple[RuleComparison, ...]:
+    """Rules two at a time, with CIs that hold for all comparisons together."""
     level = 1 - (1 - LEVEL) / max(len(pairs), 1)
     comparisons = (_compare(first, second, sweeps, level) for first, second in pairs)
     return tuple(one for one in comparisons if one is not None)

@@ -9,6 +9,7 @@ from oneclock.rule import Power
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.exponents import Series
+from oneclock.stats.verdict import bounds_words, in_brackets
 
 Cell = str | int | float | None
 
@@ -164,9 +165,8 @@ def series(analysis: Analysis) -> Table:
     lines: list[int] = []
     for one in analysis.series:
         for point in one.points:
-            beta, refreshes = map(bounds, (point.beta_interval, point.refreshes_interval))
             inside = "yes" if point.bracketed else "no"
-            rows.append((one.name, point.budget, point.beta, *beta, point.refreshes, *refreshes, inside))
+            rows.append((one.name, point.budget, point.beta, *bounds(point.beta_interval), inside))
         lines.append(len(rows) - 1)
     return Table(
         name="series",
@@ -175,7 +175,6 @@ def series(analysis: Analysis) -> Table:
             Column("Series"),
             Column("Budget", form=".0f"),
             *interval_columns("best", "beta", ".4f"),
-            *interval_columns("best", "Refreshes", ".0f"),
             Column("Bracketed"),
         ),
         rows=tuple(rows),
@@ -185,13 +184,11 @@ def series(analysis: Analysis) -> Table:
 
 
 def _alpha(one: Series) -> str:
-    def shown(value: float, interval: Interval | None) -> str:
-        return f"{value:.2f}" + (f" (95 % CI {interval.lower:.2f} to {interval.upper:.2f})" if interval else "")
-
+    alpha = f"alpha {one.alpha:.2f}{in_brackets(bounds_words(one.alpha_interval))}"
     flat = "; one beta for all lengths is not excluded" if one.flat else ""
     power = f"1 - beta = {one.c:.3g} (T / {Power.t0:,}) ** -alpha"
-    lr = "" if one.lr_alpha is None else f"; lr ~ T ** -alpha with alpha {shown(one.lr_alpha, one.lr_alpha_interval)}"
-    return f"{one.name}: {power} with alpha {shown(one.alpha, one.alpha_interval)}{flat}{lr}"
+    lr = "" if one.lr_alpha is None else f"; lr ~ T ** -alpha with alpha {one.lr_alpha:.2f}"
+    return f"{one.name}: {power} with {alpha}{flat}{lr}{in_brackets(bounds_words(one.lr_alpha_interval))}"
 
 
 EVERY: tuple[Callable[[Analysis], Table], ...] = (best_pairs, baselines, rules, comparisons, series)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from oneclock.runs.paired import Interval
@@ -26,6 +27,28 @@ def interval_words(interval: Interval | None) -> str:
     if interval is None:
         return ""
     return f" ({100 * interval.level:.3g} % CI {_digits(interval.lower)} to {percent(interval.upper)})"
+
+
+def bounds_words(interval: Interval | None, form: str = ".2f", low: float = -math.inf, high: float = math.inf) -> str:
+    """The CI of a value that lies between `low` and `high`: an end that reaches them is no bound.
+
+    >>> bounds_words(Interval(0.33, 0.5)), bounds_words(Interval(0.33, math.inf))
+    ('95 % CI 0.33 to 0.50', '95 % CI at least 0.33')
+    """
+    if interval is None:
+        return ""
+    ends = [format(end, form) if low < end < high else "" for end in (interval.lower, interval.upper)]
+    if all(ends):
+        between = " to ".join(ends)
+    else:
+        between = f"at least {ends[0]}" if ends[0] else f"at most {ends[1]}" if ends[1] else "has no bounds"
+    return f"{100 * interval.level:.3g} % CI {between}"
+
+
+def in_brackets(*words: str) -> str:
+    """` (one; two)`, without what is empty."""
+    kept = "; ".join(filter(None, words))
+    return f" ({kept})" if kept else ""
 
 
 def count_of(number: int, noun: str) -> str:

@@ -8,7 +8,7 @@ from oneclock.lab.protocol.tables import time_to_target, train_robustness
 from oneclock.lab.protocol.train_and_time import _fitted_on_train
 from oneclock.rule import Fixed
 from oneclock.stats import as_json, read
-from oneclock.stats.rules import compare_all, outcome_of
+from oneclock.stats.rules import compare, outcome_of
 
 # experiment -> beta -> (step, val_loss, train_loss) ..; budgets of 10,000, so that the refresh rule picks 0.9.
 CURVES = {
@@ -131,7 +131,7 @@ def test_rules_are_compared_by_their_differences_in_each_experiment_and_not_by_t
     assert refresh.experiments.lower < fixed.value < refresh.experiments.upper
     sweeps = [_fitted_on_train(sweep) for sweep in read(steady()).sweeps]
     rules = [outcome_of(str(beta), [beta] * 13, sweeps) for beta in (0.9, 0.99)]
-    (pair,) = compare_all(rules, sweeps)
+    (pair,) = compare([(rules[0], rules[1])], sweeps)
     assert (pair.experiments, pair.significant, pair.worse) == (13, True, 0)
     assert pair.interval.lower < pair.difference < pair.interval.upper < 0
 

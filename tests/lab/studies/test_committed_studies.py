@@ -9,7 +9,7 @@ from oneclock.cli import main
 from oneclock.lab.studies.designs import STUDIES as DESIGNS
 from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
-from oneclock.report.series import series_figure
+from oneclock.report.several import series_figure
 from oneclock.runs import files as run_files
 from oneclock.runs import folder as run_folder
 from oneclock.stats import analyse, read

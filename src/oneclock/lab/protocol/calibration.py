@@ -13,7 +13,7 @@ from oneclock.lab.protocol.resampling import NoiseFloor, noise_floors
 from oneclock.lab.protocol.risk import ProtocolRow, Risk, take_selected
 from oneclock.rule import CALIBRATED, Power, Refresh, Rule
 from oneclock.stats.experiments import FittedSweep, rule_beta
-from oneclock.stats.rules import Outcome, RuleComparison, compare_pairs, mean_max_cvar, outcome_of
+from oneclock.stats.rules import Outcome, RuleComparison, compare, mean_max_cvar, outcome_of
 
 CANDIDATES: tuple[float, ...] = tuple(range(300, 2001, 100))
 """The paper's values of R0."""
@@ -213,7 +213,7 @@ def _comparisons(
     if power is not None:
         rivals.append(Power(power.c, power.alpha, t0))
     own = at_t_es(Refresh(chosen.refreshes))
-    return compare_pairs([(own, at_t_es(rival)) for rival in dict.fromkeys(rivals)], sweeps)
+    return compare([(own, at_t_es(rival)) for rival in dict.fromkeys(rivals)], sweeps)
 
 
 def _noise_floor(data: ProtocolData, rows: np.ndarray) -> NoiseFloor | None:

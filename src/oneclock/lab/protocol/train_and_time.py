@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from oneclock.runs.paired import Interval, PairedSweep
 from oneclock.runs.sweeps import Sweep
 from oneclock.stats.experiments import FittedSweep
 from oneclock.stats.exponents import planned_steps
-from oneclock.stats.rules import RuleComparison, compare_all, mean_max_cvar, outcome_of
+from oneclock.stats.rules import RuleComparison, compare, mean_max_cvar, outcome_of
 from oneclock.stats.verdict import comparison_words
 
 
@@ -87,7 +88,7 @@ def train_and_time_of(
     train = tuple(_train_row(there, row, with_train) for row in rows)
     fits = [_fitted_on_train(sweeps[index]) for index in with_train]
     outcomes = [outcome_of(row.name, _at(row, with_train).betas, fits) for row in rows[:3]]
-    comparisons = compare_all(outcomes, fits)
+    comparisons = compare(list(combinations(outcomes, 2)), fits)
     return TrainAndTime(train, times, comparisons, tuple(comparison_words(comparisons, "training loss")))
 
 

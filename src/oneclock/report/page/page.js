@@ -107,7 +107,6 @@
         if (i % every === 0) add(svg, "text", { x: x(at), y: box.bottom + 16, "text-anchor": "middle" }, text);
         if (i % every === 0 && chart.x.beyond.length) add(svg, "text", { x: x(at), y: box.top - 5, "text-anchor": "middle", class: "label beyond" }, chart.x.beyond[i]);
       });
-      for (const [at] of chart.x.every) add(svg, "line", { x1: x(at), x2: x(at), y1: box.bottom, y2: box.bottom + 4, class: "frame" });
       for (const [at, text] of chart.y.ticks) {
         add(svg, "line", { x1: box.left, x2: box.right, y1: y(at), y2: y(at), class: "grid" });
         const node = add(svg, "text", { x: box.left - 7, y: y(at) + 4, "text-anchor": "end" }, text);
@@ -264,5 +263,4 @@
 
   for (const host of document.querySelectorAll("[data-figure]")) figure(host, data.figures[host.dataset.figure]);
   document.querySelectorAll("table").forEach(sortable);
-  if (data.reload_seconds) setTimeout(() => location.reload(), data.reload_seconds * 1000);
 })();
