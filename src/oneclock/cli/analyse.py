@@ -57,7 +57,8 @@ def command(
 
         print(json.dumps(plain(analysis), indent=1, allow_nan=False))
         return
-    from oneclock.report.brief import comparison_lines, details, in_words
+    from oneclock.report.brief import details, in_words, wrapped
+    from oneclock.stats.verdict import comparison_words
 
     width = shutil.get_terminal_size().columns  # of the terminal, or what COLUMNS says, or 80
     print(in_words(analysis, width))
@@ -65,6 +66,6 @@ def command(
         print(details(analysis, width))
         return
     if rules and len(analysis.experiments) > 1:
-        print("\n".join(["", *comparison_lines(analysis, width)]))
+        print("\n".join(["", *map(printable, wrapped(comparison_words(analysis.comparisons), width))]))
     print("\nEvery experiment in words, every table: --full. As a page:")
     print(f"oneclock report {'--paper' if source is None else printable(shlex.quote(str(source)))} --out report")

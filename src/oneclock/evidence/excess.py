@@ -49,11 +49,9 @@ class SweepCurve:
         return Excess(100 * (loss / best.loss - 1), abs(x - near) > EDGE, error)
 
     def extended(self, x: float) -> tuple[float, float | None]:
-        """The excess loss at log(1 - beta) = `x` and its standard error, in per cent; beyond the swept betas the last
-        line is continued.
+        """The excess loss at log(1 - beta) = `x` and its standard error, in per cent.
 
-        A convex curve rises faster than that, so this is still a lower bound there. A last line that falls outwards is
-        not continued.
+        Beyond the swept betas the last line is continued, unless it falls outwards: a lower bound for a convex curve.
         """
         best, near = self.best, self._nearest_swept(x)
         loss, se = self._loss(near)

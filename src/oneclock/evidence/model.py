@@ -135,10 +135,6 @@ def expected(
     """What the evidence (by default all of it) expects at a training length.
 
     Other values of `width` and `unknown_se` show how much these choices matter.
-
-    >>> low, high = expected(4_000).within()
-    >>> low < 0 < high
-    True
     """
     chosen = deciding(sweeps() if evidence is None else evidence)
     if not chosen:
@@ -239,12 +235,7 @@ def packaged_ranges() -> list[list[float]]:
 
 
 def known_range(steps: float) -> Range:
-    """The range by all evidence, from the packaged table; straight lines in log(steps) between its lengths.
-
-    >>> betas = known_range(4_000)
-    >>> betas.low < 0.9 < betas.high
-    True
-    """
+    """The range by all evidence, from the packaged table; straight lines in log(steps) between its lengths."""
     rows = packaged_ranges()
     position = min(max(10 * math.log10(steps), 0.0), len(rows) - 1.000001)
     one, two, share = rows[int(position)], rows[int(position) + 1], position - int(position)

@@ -1,9 +1,8 @@
 """For people who keep two betas: which beta2, and what tying costs or gains. Pure Python.
 
-The second memory that published sweeps prefer is a share of the training: about T / 32 steps, so `beta2 = T / (T +
-32)`. In those sweeps that is nearly the same as a half-life of ten million tokens (arXiv 2507.07101), because their
-training lengths followed from a fixed number of tokens; where both were possible, neither lost more than 0.25 %. None
-of these sweeps is of a small model, and most used the learning rate of their own tuned beta2.
+The second memory that published sweeps prefer is about T / 32 steps, so `beta2 = T / (T + 32)`. In those sweeps that is
+nearly a half-life of ten million tokens (arXiv 2507.07101); where both were possible, neither lost more than 0.25 %.
+None of these sweeps is of a small model, and most used the learning rate of their own tuned beta2.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ class TyingCost:
     """What tying costs near a length: the loss of tied betas above that of (beta1, beta2), in per cent.
 
     In sweeps over beta2 it is the loss of a beta2 as short as the recommended beta; beta1 was held, mostly near 0.9.
-
     `low` and `high` are the 95 % CI of the random-effects mean over `tasks` tasks. Below zero tying gains.
     """
 
@@ -107,8 +105,7 @@ def two_betas(
     near = [
         one
         for one in (sweeps() if evidence is None else evidence)
-        if abs(math.log(one.steps / steps)) <= math.log(FACTOR)
-        if one.optimizer in ("adam", "adamw") and curve(one) is not None
+        if one.within(FACTOR, steps) and one.optimizer in ("adam", "adamw") and curve(one) is not None
     ]
     close = [one for one in near if one.varied == "beta2"]
     close.sort(key=lambda one: _apart(one, steps, tokens_per_batch))

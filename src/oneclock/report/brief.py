@@ -47,16 +47,11 @@ def details(analysis: Analysis, width: int = 80) -> str:
     lines: list[str] = []
     for result in analysis.experiments if len(analysis.experiments) > 1 else ():
         lines += ["", *wrapped([result.name], width), *wrapped(words.answer(result), width)]
-    lines += ["", *comparison_lines(analysis, width)]
+    lines += ["", *wrapped(comparison_words(analysis.comparisons), width)]
     lines += [line for make in EVERY for line in table_lines(make(analysis), width)]
     missing = analysis.missing or ("nothing",)
     lines += ["", "Missing", *wrapped((f"- {sentence}" for sentence in missing), width)]
     return "\n".join(map(printable, lines))
-
-
-def comparison_lines(analysis: Analysis, width: int = 80) -> list[str]:
-    """One sentence per pair of rules."""
-    return list(map(printable, wrapped(comparison_words(analysis.comparisons), width)))
 
 
 def table_lines(table: Table, width: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ series also differs by its line or its marker.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -170,11 +170,6 @@ def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
     ends = MaxNLocator(nbins=ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     within = [float(tick) for tick in ends if low - 1e-12 <= tick <= high + 1e-12]
     return Axis(label, low, high, tuple((tick, f"{tick:,.10g}") for tick in within))
-
-
-def named_axis(label: str, names: Sequence[str]) -> Axis:
-    """One place per name: 0, 1, 2.. from the top."""
-    return Axis(label, len(names) - 0.5, -0.5, tuple((float(index), name) for index, name in enumerate(names)))
 
 
 def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:

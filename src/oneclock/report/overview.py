@@ -35,10 +35,14 @@ def overview_table(analysis: Analysis) -> Table:
     columns += [Column("lr", form="g")] if with_lr else []
     first = len(columns)
     columns += [Column(name, ABOVE, ".2f", percent=True) for name in costs[0]]
-    rows = [
-        (*_best(result, with_lr), *(None if one is None else round(one.value, 4) + 0.0 for one in cost.values()))
-        for result, cost in zip(analysis.experiments, costs, strict=True)
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for result, cost in zip(analysis.experiments, costs, strict=True):
+        best = result.best
+        beta = None if best.beta is None else short_beta(best.beta)
+        interval = None if best.interval is None else ci_words(best.interval).partition("CI ")[2]
+        lr = (best.lr,) if with_lr else ()
+        above = (None if one is None else round(one.value, 4) + 0.0 for one in cost.values())
+        rows.append((result.name, result.steps, beta, interval, *lr, *above))
     different = frozenset(
         (row, first + index)
         for row, cost in enumerate(costs)
@@ -46,13 +50,6 @@ def overview_table(analysis: Analysis) -> Table:
         if one is not None and one.significant
     )
     return Table("overview", "All experiments", tuple(columns), tuple(rows), different, notes=tuple(_notes(costs)))
-
-
-def _best(result: ExperimentResult, with_lr: bool) -> tuple[Cell, ...]:
-    best = result.best
-    beta = None if best.beta is None else short_beta(best.beta)
-    interval = None if best.interval is None else ci_words(best.interval).partition("CI ")[2]
-    return (result.name, result.steps, beta, interval, *((best.lr,) if with_lr else ()))
 
 
 def _costs(result: ExperimentResult) -> dict[str, Difference | None]:

@@ -17,7 +17,6 @@ from oneclock.report.chart import (
     Trace,
     log_axis,
     memory_position,
-    named_axis,
     trace,
 )
 from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
@@ -45,7 +44,7 @@ def gaps_figure(analysis: Analysis) -> Figure:
     chart = Chart(
         title="",
         x=gap_axis("loss above the best beta, %", max(finite, default=NEAR)),
-        y=named_axis("", [_label(row) for row in rows]),
+        y=Axis("", len(rows) - 0.5, -0.5, tuple((float(index), _label(row)) for index, row in enumerate(rows))),
         series=(trace("experiment", dots, palette.CURVE, marker="circle"), *means),
         lines=(ReferenceLine(gap_position(NEAR), "x", palette.QUIET, "1 %", "dotted"),),
     )

@@ -31,7 +31,7 @@ SHADES = 5
 _CAPTION = (
     "Every pair that ran, shaded by the rank of its loss. The star is the lowest cell, the diamond the minimum "
     "of a fitted quadratic, with its 95 % CIs. The dashed path is the best beta at each learning rate where three or "
-    "more betas ran. In the lab's experiments, the learning rate is a factor of the default."
+    "more betas ran."
 )
 
 
@@ -47,12 +47,18 @@ def surface_figures(analysis: Analysis) -> Iterator[Figure]:
 def plane_chart(surface: Surface) -> Chart:
     """The cells over beta and learning rate, the lowest of them, and the fitted pair where there is one."""
     lrs = [cell.lr for cell in surface.cells]
-    lowest = next(cell for cell in surface.cells if (cell.beta, cell.lr) == surface.lowest)
+    lowest = min(surface.cells, key=lambda cell: (cell.loss, cell.beta, cell.lr))
+    star = (memory_position(lowest.beta), math.log10(lowest.lr), f"lowest: {_words(lowest)}")
     return Chart(
         title="beta and learning rate",
         x=_betas(surface),
         y=log_axis("learning rate", min(lrs) / 1.3, max(lrs) * 1.3),
-        series=(*_shades(surface), *_path(surface), _lowest(lowest), *_fitted(surface)),
+        series=(
+            *_shades(surface),
+            *_path(surface),
+            trace("lowest cell", [star], palette.ORACLE, marker="star"),
+            *_fitted(surface),
+        ),
         spans=tuple(_span(surface)),
     )
 
@@ -90,11 +96,6 @@ def _path(surface: Surface) -> Iterator[Trace]:
     best = [min(by_lr[lr], key=lambda cell: cell.loss) for lr in sorted(by_lr) if len(by_lr[lr]) >= 3]
     if len(best) > 1:
         yield _cells("best beta at each learning rate", best, palette.INK, "none", "dashed")
-
-
-def _lowest(cell: SurfaceCell) -> Trace:
-    point = (memory_position(cell.beta), math.log10(cell.lr), f"lowest: {_words(cell)}")
-    return trace("lowest cell", [point], palette.ORACLE, marker="star")
 
 
 def _fitted(surface: Surface) -> Iterator[Trace]:

@@ -25,8 +25,10 @@ def above(excess: float, interval: Interval | None = None, what: str = "the best
 
 def answer(result: ExperimentResult) -> list[str]:
     """The answer of one experiment, a line each; the first is the best beta, or why there is none."""
-    last = f"Next: {next_step(result.best)}"
-    return [best(result), *_fitted(result), *_beside(result), *_costs(result), last]
+    names = {"recommended": "Recommended", "paper": "The paper's rule"}
+    steps = f"for {result.steps:,g} steps"
+    costs = [f"{names.get(rule.name, rule.name)} {steps}: {_cost(rule, result)}." for rule in result.rules]
+    return [best(result), *_fitted(result), *_beside(result), *costs, f"Next: {next_step(result.best)}"]
 
 
 def best(result: ExperimentResult) -> str:
@@ -64,14 +66,6 @@ def _beside(result: ExperimentResult) -> Iterator[str]:
             continue
         tied = "; statistically tied" if one.interval is not None and 0 in one.interval else ""
         yield f"{one.name}{lr} ends {above(one.excess, one.interval, against)}{tied}."
-
-
-def _costs(result: ExperimentResult) -> Iterator[str]:
-    """What the recommendation, the paper's rule and those that were given would have cost."""
-    names = {"recommended": "Recommended", "paper": "The paper's rule"}
-    for rule in result.rules:
-        what = f"{names.get(rule.name, rule.name)} for {result.steps:,g} steps"
-        yield f"{what}: {_cost(rule, result)}."
 
 
 def _cost(rule: RuleCost, result: ExperimentResult) -> str:

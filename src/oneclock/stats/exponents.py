@@ -239,14 +239,13 @@ class SurfaceCell:
 
 @dataclass(frozen=True)
 class Surface:
-    """The loss over beta and learning rate of one experiment: every cell, the lowest one, and the fitted best pair.
+    """The loss over beta and learning rate of one experiment: every cell, and the fitted best pair.
 
     `beta` and `lr` are the lowest point of the fitted quadratic, with 95 % CIs (None if too few cells are known).
     `beta_inside` and `lr_inside` say whether it lies within what was swept.
     """
 
     cells: tuple[SurfaceCell, ...]
-    lowest: tuple[float, float]
     beta: float | None
     beta_interval: Interval | None
     lr: float | None
@@ -269,13 +268,11 @@ def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
         for (beta, lr), loss in sorted(paired.losses.items())
         if lr is not None and not isinstance(beta, tuple)
     )
-    best = min(cells, key=lambda cell: (cell.loss, cell.beta, cell.lr))
     u, w = profiles or (None, None)
     if u is None or w is None:
-        return Surface(cells, (best.beta, best.lr), None, None, None, None, False, False)
+        return Surface(cells, None, None, None, None, False, False)
     return Surface(
         cells=cells,
-        lowest=(best.beta, best.lr),
         beta=1 - 10**u.best,
         beta_interval=_of_beta(u.interval()),
         lr=10**w.best,
