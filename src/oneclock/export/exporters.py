@@ -96,10 +96,6 @@ def _to_wandb(runs: Sequence[EndedRun], out: Path) -> str:
     return f"wandb sync {out}/wandb/offline-*"
 
 
-_MOST = 1000
-"""Metrics that MLflow takes at once."""
-
-
 def _to_mlflow(runs: Sequence[EndedRun], out: Path) -> str:
     """The database `mlflow.db` below `out`: an experiment for each of the study's, a run for each run."""
     from mlflow.entities import Metric, Param, RunTag
@@ -122,8 +118,8 @@ def _to_mlflow(runs: Sequence[EndedRun], out: Path) -> str:
         ]
         params = [Param(name, repr(value)) for name, value in settings_of(key).items()]
         client.log_batch(made, params=params, tags=[RunTag(name, tag) for name, tag in tags.items()])
-        for start in range(0, len(metrics), _MOST):
-            client.log_batch(made, metrics=metrics[start : start + _MOST])
+        for start in range(0, len(metrics), 1000):  # MLflow takes no more at once
+            client.log_batch(made, metrics=metrics[start : start + 1000])
         client.set_terminated(made, "FINISHED" if status == "finished" else "FAILED", round(1000 * run.ended))
     return f"mlflow ui --backend-store-uri {address}"
 

@@ -127,9 +127,7 @@ def write_subject(subject: Subject, out: Path, command: str, formats: Sequence[s
     try:
         out.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise ValueError(
-            f"{out} cannot be the report's folder, because it is a file; name another one (--out)"
-        ) from None
+        raise ValueError(f"{out} is a file and cannot be the report's folder; name another (--out)") from None
     for table in tables:
         rendering.save_table(table, out / "tables")
     _write_data(subject, out / "data")
