@@ -63,7 +63,7 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
 
 def _ended(run: RunFolder, result: RunRecord) -> EndedRun:
     ended = next(path for path in (run.path / "result.json", *run.path.parents) if path.exists()).stat().st_mtime
-    return EndedRun(result, tuple(run.whole()[1].points), ended)
+    return EndedRun(result, tuple(run.whole()[1]), ended)
 
 
 def _losses(point: Point) -> dict[str, float]:
