@@ -95,7 +95,6 @@ nfs: .venv/dev  ## claims and workers of two hosts on a real NFS mount, with 100
 bench: .venv/dev  ## benchmarks: ratios, measured side by side in one run
 	$(BIN)/python benchmarks/bench_optim.py
 	$(BIN)/python benchmarks/bench_compact.py
-	$(BIN)/python benchmarks/bench_analysis.py
 	$(BIN)/python benchmarks/bench_logs.py --megabytes 50
 	$(BIN)/python benchmarks/bench_twins.py
 	$(BIN)/python benchmarks/bench_sweep.py

@@ -25,11 +25,11 @@ import numpy as np
 
 from oneclock import rule
 from oneclock.lab.paper.published import losses_study
+from oneclock.lab.protocol.losses import losses_of
 from oneclock.runs.adaptive import Adaptive
 from oneclock.runs.best import best_beta
 from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import Paper, Protocol, next_step
-from oneclock.runs.sweeps import losses_of
 from oneclock.stats import read
 
 BASE = RunKey("task", 0.9, 1, budget=1)

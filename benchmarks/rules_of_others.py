@@ -18,11 +18,12 @@ from oneclock.lab.experiments import Experiment, find
 from oneclock.lab.experiments.published import PUBLISHED
 from oneclock.lab.experiments.spec import Text
 from oneclock.lab.paper.published import losses_study
+from oneclock.lab.protocol import analyse_protocol
+from oneclock.lab.protocol.analysis import ProtocolResult
 from oneclock.lab.published_rules import BySteps, Training, TrainingRule, half_lives
 from oneclock.lab.study_plans import STUDIES
 from oneclock.rule import RECOMMENDED, Fixed, PiecewisePower, Power, Refresh, nearest_beta
-from oneclock.stats import analyse
-from oneclock.stats.results import ExperimentResult
+from oneclock.stats import read
 
 HERE = Path(__file__).resolve().parents[1] / "studies"
 GIVEN: tuple[TrainingRule, ...] = tuple(
@@ -37,24 +38,23 @@ OPEN: dict[str, tuple[TrainingRule, ...]] = {
 }
 
 
-Measured = tuple[ExperimentResult, Experiment]
+Measured = tuple[ProtocolResult, Experiment]
 """What was measured, and of which experiment."""
 
 
-def training_of(result: ExperimentResult, spec: Experiment) -> Training:
+def training_of(result: ProtocolResult, spec: Experiment) -> Training:
     batch = spec.batch_size * spec.accumulate
     tokens = batch * spec.data.length if isinstance(spec.data, Text) else None
     return Training(result.horizons.used, batch, tokens)
 
 
-def gap_of(rule: TrainingRule, result: ExperimentResult, spec: Experiment) -> float | None:
+def gap_of(rule: TrainingRule, result: ProtocolResult, spec: Experiment) -> float | None:
     training = training_of(result, spec)
     try:
         beta = rule(training)
     except ValueError:
         return None
-    nearest = nearest_beta(beta, [point.beta for point in result.points])
-    return next(point.gap for point in result.points if point.beta == nearest)
+    return result.gaps[result.betas.index(nearest_beta(beta, list(result.betas)))]
 
 
 def gaps_of(rule: TrainingRule, measured: Sequence[Measured]) -> list[float]:
@@ -76,9 +76,9 @@ def rules(development: Sequence[Measured]) -> Iterator[tuple[str, TrainingRule]]
 
 def studies() -> Iterator[tuple[str, list[Measured]]]:
     """The paper's, then every committed study."""
-    yield "the paper's eleven", list(zip(analyse(losses_study()).experiments, PUBLISHED, strict=True))
+    yield "the paper's eleven", list(zip(analyse_protocol(losses_study()).experiments, PUBLISHED, strict=True))
     for name in STUDIES:
-        yield name, [(one, find(one.name)) for one in analyse(HERE / name).experiments]
+        yield name, [(one, find(one.name)) for one in analyse_protocol(read(HERE / name)).experiments]
 
 
 def main() -> None:

@@ -10,9 +10,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from oneclock.lab.paper.published import losses_study
 from oneclock.lab.paper.subject import published
+from oneclock.lab.protocol import analyse_protocol
+from oneclock.lab.protocol.figures import paper_figures
 from oneclock.report import folder, plot
-from oneclock.report.subject import Subject, subject_of
+from oneclock.report.folder import Subject, subject_of
 from oneclock.report.sweeps import curve_figures
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +27,7 @@ QUIET = ("gpu", "quic", "background-networking", "component-update", "sync")
 def draw(subject: Subject, prefix: str) -> None:
     """The figures of a subject that some page shows, as prefix-NAME.svg."""
     pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
-    for figure in (*folder.figures_of(subject), *curve_figures(subject.study, subject.analysis)):
+    for figure in (*folder.figures_of(subject.analysis), *curve_figures(subject.study, subject.analysis)):
         if f"images/{prefix}-{figure.name}.svg" in pages:
             (path,) = plot.save_figure(figure, IMAGES, ("svg",))
             path.replace(IMAGES / f"{prefix}-{figure.name}.svg")
@@ -60,6 +63,9 @@ if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     digits = subject_of(DOCS / "data" / "digits.csv")
     draw(published(), "paper")
+    losses = losses_study()
+    for figure in paper_figures(losses, analyse_protocol(losses)):
+        plot.save_figure(figure, IMAGES, ("svg",))
     draw(digits, "digits")
     for study in (header.parent for header in STUDIES.glob("*/study.json") if (header.parent / "report").is_dir()):
         subject = subject_of(study)

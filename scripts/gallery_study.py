@@ -17,7 +17,7 @@ from torch import nn
 
 import oneclock
 from oneclock.report import folder
-from oneclock.report.subject import subject_of
+from oneclock.report.folder import subject_of
 from oneclock.sweep import Execution, run_sweep
 
 BUDGET, EVERY = 12_000, 200

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from oneclock.evidence.excess import baseline, curve
-from oneclock.evidence.paper import paper_experiments, paper_facts
 from oneclock.evidence.table import COLUMNS, read_sweeps, sources, sweeps
-from oneclock.lab.experiments.published import PUBLISHED
 from oneclock.recommend import MEASURED
 
 ROOT = Path(__file__).parents[2]
@@ -122,15 +120,6 @@ def test_a_bad_table_is_refused_in_one_line(tmp_path, text, words):
     with pytest.raises(ValueError, match=words) as refused:
         read_sweeps(path)
     assert "\n" not in str(refused.value)
-
-
-def test_the_papers_facts_are_those_of_the_experiments():
-    eleven = PUBLISHED[:11]
-    assert [(one.name, one.title, one.t_es, one.budget) for one in paper_experiments()] == [
-        (one.name, one.title, one.t_es, one.budget) for one in eleven
-    ]
-    assert paper_facts("ResNet50, Food-101").budget == 29550
-    assert paper_facts("something else") is None
 
 
 def test_the_columns_are_the_documented_ones():

@@ -16,7 +16,7 @@ from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 
 needs = {name: pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed") for name in
-         ("tensorboard", "mlflow", "wandb", "optuna")}  # fmt: skip
+         ("tensorboard", "mlflow", "wandb")}  # fmt: skip
 STEPS = (10, 20, 30)
 
 
@@ -128,27 +128,12 @@ def test_wandb_itself_reads_them_and_sends_every_loss(study, tmp_path, monkeypat
     assert math.isnan(second)
 
 
-@needs["optuna"]
-def test_optuna_reads_the_trials_back(study, tmp_path):
-    import optuna
-
-    count, _ = export(study, "optuna", tmp_path / "out")
-    assert count == 7
-    read = optuna.load_study(study_name="my digits", storage=f"sqlite:///{tmp_path / 'out' / 'optuna.db'}")
-    assert read.best_trial.params == {"beta": 0.5, "seed": 1}
-    assert read.best_value == min(losses(0.5, 1))
-    trials = {trial.user_attrs["run"]: trial for trial in read.trials}
-    assert [*trials["beta-0.9-seed-2"].intermediate_values.values()] == losses(0.9, 2)
-    assert trials["betas-0.9-0.999-seed-1"].params == {"beta1": 0.9, "beta2": 0.999, "seed": 1}
-    assert trials["beta-0.99-seed-1"].state is optuna.trial.TrialState.FAIL
-
-
 def test_bad_input_is_one_line(study, tmp_path, capsys):
     from oneclock.cli import main
 
     for arguments, complaint in (
         (["no-study", "--to", "tensorboard"], "holds no study"),
-        ([str(study), "--to", "paper"], "choose among tensorboard, mlflow, wandb, optuna"),
+        ([str(study), "--to", "paper"], "choose among tensorboard, mlflow, wandb"),
         ([str(study), "--to", "tensorboard", "--out", str(study)], "exists already"),
     ):
         with pytest.raises(SystemExit) as ended:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from report_studies import SCRIPT, write_run, write_study
 
-from oneclock.report.subject import Subject, subject_of
+from oneclock.report.folder import Subject, subject_of
 
 
 @pytest.fixture(scope="session")

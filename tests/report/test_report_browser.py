@@ -1,7 +1,5 @@
 """The page in a real Chromium, opened from disk with the network off."""
 
-import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +9,7 @@ from opened_page import ARTIFACTS, Opened
 from report_studies import SCRIPT, write_study
 
 from oneclock.report import folder
-from oneclock.report.explorer import lengths
-from oneclock.report.subject import Subject, subject_of
-from oneclock.rule import RECOMMENDED
-from oneclock.runs.best import beta_list
-from oneclock.runs.paired import between
+from oneclock.report.folder import Subject, subject_of
 from oneclock.stats.verdict import percent
 
 Open = Callable[..., Opened]
@@ -30,7 +24,7 @@ def report(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -> None:
     opened = open_page(report)
-    opened.page.wait_for_selector("#sweep svg[role=img]")
+    opened.page.wait_for_selector(".overview svg[role=img]")
     assert opened.said == []
     assert opened.asked == [report.as_uri()]
     opened.page.locator("#more > summary").click()
@@ -40,82 +34,47 @@ def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -
 
 def test_hostile_names_are_text(open_page: Open, report: Path) -> None:
     opened = open_page(report)
-    opened.page.select_option("#experiment", label=SCRIPT)
+    opened.page.wait_for_selector(".overview svg[role=img]")
     assert opened.text("h1") == SCRIPT
     assert opened.page.title().startswith(SCRIPT)
-    assert opened.text("#sweep svg .title") == SCRIPT
-    assert SCRIPT in opened.text("#table-selected-betas")
+    assert SCRIPT in opened.page.locator(".overview svg .title").all_text_contents()
+    assert SCRIPT in opened.text("#table-overview")
     assert SCRIPT in opened.text("#made pre")
     assert (opened.page.locator("script").count(), opened.page.locator("img").count()) == (2, 0)
     assert opened.said == []
 
 
-def test_slider_moves_the_choice_and_agrees_with_python(open_page: Open, report: Path, subject: Subject) -> None:
-    opened = open_page(report)
-    result = subject.analysis.experiments[1]
-    betas = [point.beta for point in result.points]
-    stops = lengths([one.steps for one in subject.analysis.experiments], betas)
-    opened.page.select_option("#experiment", label=result.name)
-    assert opened.text("#at-steps") == f"{result.steps:,g} steps"  # it starts at the experiment's own length
-    places = []
-    for index in sorted((0, 40, 77, len(stops) // 2, 130, len(stops) - 1)):
-        opened.page.locator("#horizon").fill(str(index))
-        shares = between(RECOMMENDED(stops[index]), betas) or {}
-        points = {point.beta: point for point in result.points}
-        excess = math.expm1(sum(share * math.log1p(points[beta].excess) for beta, share in shares.items()))
-        assert opened.text("#at-steps") == f"{stops[index]:,.10g} steps"
-        assert float(opened.text("#at-beta")) == pytest.approx(RECOMMENDED(stops[index]), abs=5e-5)
-        assert opened.text("#at-swept") == beta_list(tuple(shares))
-        assert opened.text("#at-gap") == percent(excess)
-        best = min(points.values(), key=lambda point: abs(point.excess)).loss
-        assert float(opened.text("#at-loss")) == pytest.approx(best * (1 + excess), rel=1e-4)
-        frames = opened.page.locator('#sweep path[d^="M0-9"]')
-        assert frames.count() == 1
-        places.append(float(frames.get_attribute("transform").split("(")[1].split()[0]))
-    assert places == sorted(places)
-    assert places[0] < places[-1]
-    opened.page.locator("#own").click()
-    assert opened.text("#at-steps") == f"{result.steps:,g} steps"
-
-
-def test_slider_moves_by_keyboard_and_the_address_keeps_it(open_page: Open, report: Path) -> None:
-    opened = open_page(report)
-    before = opened.text("#at-steps")
-    opened.page.locator("#horizon").press("ArrowRight")
-    moved = opened.text("#at-steps")
-    assert moved != before
-    opened.page.reload()
-    assert opened.text("#at-steps") == moved
-
-
 def test_hover_reads_values_and_switches_hide_runs(open_page: Open, report: Path, subject: Subject) -> None:
     opened = open_page(report)
-    lines = opened.page.locator("#curves svg[role=img] g polyline")
+    opened.page.locator("#curves summary").click()
+    curves = opened.page.locator("#curves article").first
+    lines = curves.locator("svg[role=img] g polyline")
+    curves.locator("svg[role=img]").wait_for()
     before = lines.count()
-    opened.page.locator("#curves button", has_text="β 0.944").click()
+    curves.locator("button", has_text="β 0.944").click()
     assert lines.count() == before - 3  # three seeds of one beta
-    opened.page.locator("#curves button", has_text="hide all").click()
-    assert lines.count() == 2  # the two lines of T_ES
-    opened.page.locator("#curves button", has_text="show all").click()
-    assert lines.count() == 2 + len(subject.study.sweeps[0].tied) + len(subject.study.sweeps[0].untied)
-    opened.page.locator("#curves button", has_text="the best few").click()
-    assert lines.count() == before == 2 + 5 * 3 + len(subject.study.sweeps[0].untied)  # five betas of three seeds
-    pressed = opened.page.locator("#curves button[data-group]").evaluate_all(
+    curves.locator("button", has_text="hide all").click()
+    assert lines.count() == 0
+    curves.locator("button", has_text="show all").click()
+    assert lines.count() == len(subject.study.sweeps[0].tied) + len(subject.study.sweeps[0].untied)
+    curves.locator("button", has_text="the best few").click()
+    assert lines.count() == before == 5 * 3 + len(subject.study.sweeps[0].untied)  # five betas of three seeds
+    pressed = curves.locator("button[data-group]").evaluate_all(
         "buttons => buttons.map((button) => button.getAttribute('aria-pressed'))"
     )
     assert pressed == sorted(pressed, reverse=True)  # what is seen comes first
-    opened.page.locator("#sweep svg[role=img]").focus()
+    opened.page.locator(".overview svg[role=img]").first.focus()
     opened.page.keyboard.press("ArrowRight")
     first = subject.analysis.experiments[0].points[0]
     assert f"β {first.beta:g}: loss {first.loss:.5g}, {percent(first.excess)} above the best" in opened.text("#tip")
-    opened.page.locator("#sweep svg[role=img] path[d^='M0-9']").hover(force=True)
-    assert "recommended beta for 20,000 steps" in opened.text("#tip")
+    opened.page.locator(".overview svg[role=img] path[d^='M0-9']").first.hover(force=True)
+    assert "recommended beta " in opened.text("#tip")
 
 
 def test_tables_sort(open_page: Open, report: Path, subject: Subject) -> None:
     opened = open_page(report)
     opened.page.locator("#more > summary").click()
-    table = opened.page.locator("#table-R0-sweep")
+    table = opened.page.locator("#table-rules")
     column = [text.strip() for text in table.locator("thead tr").last.locator("th").all_inner_texts()].index("Max")
     heading = table.locator("thead tr").last.locator("th").nth(column)
 
@@ -123,7 +82,7 @@ def test_tables_sort(open_page: Open, report: Path, subject: Subject) -> None:
         return [str(text) for text in table.locator(f"tbody tr td:nth-child({column + 1})").all_inner_texts()]
 
     original = values()
-    assert len(original) == 1 + len(subject.analysis.calibration.candidates)
+    assert len(original) == len(subject.analysis.rules)
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "ascending"
     assert values() == sorted(original, key=float) != original
@@ -133,13 +92,15 @@ def test_tables_sort(open_page: Open, report: Path, subject: Subject) -> None:
     assert values() == original
     names = table.locator("tbody td:first-child")
     table.locator("thead tr").last.locator("button").first.click()
-    assert names.all_inner_texts()[1:3] == ["R0=300", "R0=400"]  # text with numbers in it sorts by them
+    assert names.all_inner_texts()[:2] == ["Fixed beta=0", "Fixed beta=0.9"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("device", "width", "height"), [("desktop", 1280, 900), ("phone", 390, 844)])
 def test_fits_the_screen(open_page: Open, report: Path, device: str, width: int, height: int, scheme: str) -> None:
     opened = open_page(report, viewport={"width": width, "height": height}, color_scheme=scheme)
+    opened.page.wait_for_selector(".overview svg[role=img]")
+    opened.page.locator("#curves summary").click()
     opened.page.wait_for_selector("#curves svg[role=img]")
     assert opened.page.evaluate("document.documentElement.scrollWidth") == width
     background = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -162,31 +123,9 @@ def test_big_study_is_small_and_quick(open_page: Open, tmp_path: Path) -> None:
     size = path.stat().st_size
     assert size < 6_000_000
     opened = open_page(path)
-    opened.page.wait_for_selector("#curves svg[role=img]")
+    opened.page.wait_for_selector(".overview svg[role=img]")
     timing = "performance.getEntriesByType('navigation')[0].loadEventEnd"
     print(f"page {size / 1e6:.2f} MB, opened in {opened.page.evaluate(timing) / 1000:.2f} s")
     assert opened.said == []
-    ends = opened.page.evaluate("JSON.parse(document.getElementById('data').textContent).explorer.experiments.length")
-    assert ends == 11
-
-
-def test_watched_page_reloads_and_the_last_one_does_not(open_page: Open, subject: Subject, tmp_path: Path) -> None:
-    waiting = open_page(folder.watch_once(lambda: subject, "study", tmp_path, "oneclock report study --watch", 1))
-    assert "reloads itself" in waiting.text(".live")
-    with waiting.page.expect_event("load"):
-        pass
-    assert waiting.said == []
-    final = folder.write_subject(subject, tmp_path, "oneclock report study", formats=())
-    assert "reloads itself" not in final.read_text(encoding="utf-8")
-
-
-def test_page_data_are_the_analysis(report: Path, subject: Subject) -> None:
-    text = report.read_text(encoding="utf-8")
-    embedded = json.loads(text.split('id="data">')[1].split("</script>")[0])
-    for shown, result in zip(embedded["explorer"]["experiments"], subject.analysis.experiments, strict=True):
-        assert shown["name"] == result.name
-        own = embedded["explorer"]["stops"][shown["start"]]
-        assert own["steps"] == f"{result.steps:,.0f}"
-        answer = next(rule for rule in result.rules if rule.name == "recommended")
-        assert answer.excess is not None
-        assert shown["costs"][shown["start"]]["gap"] == percent(answer.excess)  # as the first screen has it
+    opened.page.locator("#curves summary").click()
+    assert opened.page.locator("#curves svg[role=img]").count() == 11

@@ -1,6 +1,5 @@
 """Figures: equal bytes for equal data, every mark where its value is, and names that are data."""
 
-import math
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import pairwise
@@ -12,22 +11,21 @@ from matplotlib.figure import Figure as Drawing
 from report_studies import SCRIPT, write_run
 
 from oneclock.lab.paper.published import losses_study
-from oneclock.lab.paper.subject import published
+from oneclock.lab.protocol import analyse_protocol
+from oneclock.lab.protocol.figures import paper_figures
 from oneclock.report import plot, sweeps
 from oneclock.report.chart import Chart, Figure, memory_position, number_axis, trace
-from oneclock.report.folder import figures_of
+from oneclock.report.folder import Subject, figures_of, subject_of
 from oneclock.report.palette import colours
-from oneclock.report.subject import Subject, subject_of
-from oneclock.stats import analyse
 
 
 def all_figures(subject: Subject) -> list[Figure]:
-    return [*figures_of(subject), *sweeps.curve_figures(subject.study, subject.analysis)]
+    return [*figures_of(subject.analysis), *sweeps.curve_figures(subject.study, subject.analysis)]
 
 
 def test_svg_bytes_are_deterministic_and_every_format_is_written(subject: Subject, tmp_path: Path) -> None:
     figures = {figure.name: figure for figure in all_figures(subject)}
-    chosen = [figures["beta-sweeps-heldout"], figures["gaps-per-rule"]]
+    chosen = [figures["beta-sweeps"], figures["gaps-per-rule"]]
     for figure in chosen:
         first = plot.save_figure(figure, tmp_path / "one")
         second = plot.save_figure(figure, tmp_path / "two", formats=("svg", "pdf"))
@@ -40,26 +38,9 @@ def test_svg_bytes_are_deterministic_and_every_format_is_written(subject: Subjec
 
 def test_figure_names_are_safe_file_names(subject: Subject) -> None:
     names = [figure.name for figure in all_figures(subject)]
-    assert len(names) == len(set(names)) == 1 + 2 + 1 + 3  # overview, sweeps, rules, curves
+    assert len(names) == len(set(names)) == 1 + 1 + 1 + 3  # overview, sweeps, rules, curves
     assert not any(set("<>/\\ ") & set(name) for name in names)
     assert any(SCRIPT in figure.title for figure in all_figures(subject))
-
-
-def test_the_papers_sweep_chart_marks_best_choice_and_interval(subject: Subject) -> None:
-    for result in subject.analysis.experiments:
-        chart = sweeps.sweep_chart(result, [point.beta for point in result.points], 1000)
-        curve, single, best, choice, *pairs = chart.series
-        assert (single.marker, len(single.x)) == ("ring", sum(point.seeds == 1 for point in result.points))
-        assert [pair.y for pair in pairs] == [(pair.loss, pair.loss) for pair in result.baselines]
-        assert best.x == (pytest.approx(-math.log10(1 - result.best.beta)),)
-        assert choice.x == (pytest.approx(-math.log10(1 - result.selected_beta)),)
-        assert best.y == (next(point.mean_loss for point in result.points if point.beta == result.best.beta),)
-        assert [low is None for low in curve.low] == [point.seeds == 1 for point in result.points]
-        (span,) = chart.spans
-        assert (round(1000 * 10**span.low), round(1000 * 10**span.high)) == (
-            round(result.stable_from),
-            round(result.stable_to),
-        )
 
 
 def test_the_sweep_chart_marks_the_best_and_the_recommended_beta_at_their_losses(subject: Subject) -> None:
@@ -105,22 +86,10 @@ def test_lines_differ_by_more_than_colour(subject: Subject) -> None:
                 assert before[1:] != after[1:]
 
 
-def test_published_figures_draw_the_papers_own_losses(tmp_path: Path) -> None:
-    subject = published()
-    figures = all_figures(subject)
-    names = [figure.name for figure in figures]
-    assert names == ["overview", "beta-sweeps-development", "beta-sweeps-heldout", "gaps-per-rule"]
-    first = figures[1].charts[0]
-    assert first.y.label == "smallest validation loss"
-    assert len(first.series[0].y) == 13
-    assert first.series[0].y[0] == pytest.approx(3.9433411884)
-    (choice,) = (series for series in first.series if series.name == "the rule's choice")
-    assert 100 * (choice.y[0] / min(first.series[0].y) - 1) == pytest.approx(0.515, abs=5e-4)  # as the paper prints it
-
-
 def test_the_papers_figures_have_every_beta_with_its_label_and_a_line_at_the_smallest_mean() -> None:
-    analysis = analyse(losses_study(), draws=10, repeats=2)
-    development, heldout = sweeps.sweep_figures(analysis, as_paper=True)
+    study = losses_study()
+    analysis = analyse_protocol(study, draws=10, repeats=2)
+    development, heldout = paper_figures(study, analysis)
     assert (len(development.charts), len(heldout.charts)) == (8, 3)
     labels = [
         "0",
@@ -139,11 +108,15 @@ def test_the_papers_figures_have_every_beta_with_its_label_and_a_line_at_the_sma
     ]
     for chart, result in zip([*development.charts, *heldout.charts], analysis.experiments, strict=True):
         curve, (line,) = chart.series[0], chart.lines
-        assert [text for _, text in chart.x.every] == labels
-        assert [place for place, _ in chart.x.every] == list(curve.x)
+        assert [text for _, text in chart.x.ticks] == labels
+        assert [place for place, _ in chart.x.ticks] == list(curve.x)
         assert (line.axis, line.at) == ("x", memory_position(result.oracle_beta))
         assert min(curve.y) == dict(zip(curve.x, curve.y, strict=True))[line.at]
         assert sum(low is not None for low in curve.low) == (0 if result.name.startswith("10 ") else 5)
+        (choice,) = (series for series in chart.series if series.name == "the rule's choice")
+        assert choice.x == (memory_position(result.selected_beta),)
+        (span,) = chart.spans
+        assert round(1000 * 10**span.high) == round(result.stable_to)
     drawn = plot._drawn(development).axes[0]
     assert [text.get_text() for text in drawn.get_xticklabels()] == labels
 

@@ -8,10 +8,8 @@ from report_studies import write_run
 
 from oneclock.plain_text import without_places
 from oneclock.report import folder
-from oneclock.report.subject import subject_of
+from oneclock.report.folder import subject_of
 from oneclock.rule import GRID
-from oneclock.runs.folder import RunFolder
-from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import Paper
 from oneclock.stats import read
 from oneclock.sweep import Command, Execution, Plan, sweep
@@ -53,15 +51,6 @@ def test_the_report_of_a_command_shows_neither_its_line_nor_absolute_paths(tmp_p
         text = path.read_text(encoding="utf-8")
         assert SECRET not in text
         assert str(tmp_path) not in text
-
-
-def test_a_page_that_waits_names_no_place(tmp_path: Path) -> None:
-    identity = RunKey("digits", 0.9, 1, 100)
-    RunFolder.start(tmp_path / "study" / "runs" / identity.folder, identity)
-    page = folder.watch_once(lambda: subject_of(tmp_path / "study"), "study", tmp_path / "out", "", None)
-    text = page.read_text(encoding="utf-8")
-    assert "study holds no finished run" in text
-    assert str(tmp_path) not in text
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from oneclock.report import plot, words
 from oneclock.report.brief import in_words
-from oneclock.report.explorer import chart_data
 from oneclock.report.folder import write_report
+from oneclock.report.page import chart_data
 from oneclock.report.surfaces import surface_figures
 from oneclock.stats import analyse, read
 from oneclock.stats.exponents import Surface
@@ -32,14 +32,14 @@ def analysis():
     betas, rates, seeds = zip(*cells, strict=True)
     known: dict[str, Sequence[Any]] = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells)}
     columns = known | {"beta": betas, "lr": rates, "seed": seeds, "min_val_loss": losses}
-    return analyse(read(columns), draws=20, repeats=5)
+    return analyse(read(columns))
 
 
 def test_the_plane_marks_the_lowest_cell_and_the_fitted_pair(analysis):
     (figure,) = surface_figures(analysis)
     surface = analysis.experiments[0].surface
     assert isinstance(surface, Surface)
-    plane, _ = figure.charts
+    (plane,) = figure.charts
     by_name = {series.name: series for series in plane.series}
     assert (by_name["lowest cell"].x, by_name["lowest cell"].y) == ((pytest.approx(1.0),), (0.0,))
     fitted = by_name["fitted best pair"]
@@ -57,18 +57,10 @@ def test_the_path_goes_through_the_best_beta_at_each_rate_that_three_ran_at():
     ]
     columns = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells), "min_val_loss": losses}
     columns |= {"beta": [beta for beta, _ in cells], "lr": [rate for _, rate in cells]}
-    (figure,) = surface_figures(analyse(read(columns), draws=20, repeats=5))
+    (figure,) = surface_figures(analyse(read(columns)))
     path = next(series for series in figure.charts[0].series if series.name == "best beta at each learning rate")
     assert [1 - 10**-place for place in path.x] == pytest.approx([*ridge.values()])
     assert [10**height for height in path.y] == pytest.approx([*ridge])
-
-
-def test_the_profile_holds_each_beta_at_its_best_rate(analysis):
-    (figure,) = surface_figures(analysis)
-    valley = figure.charts[1].series[0]
-    assert len(valley.x) == len(BETAS)
-    assert all("lr 1:" in text for text in valley.texts)
-    assert min(valley.y) == valley.y[BETAS.index(0.9)]
 
 
 def test_the_answer_names_the_pair_and_what_to_paste_has_its_rate(analysis):
@@ -94,7 +86,7 @@ def one_rate(analysis):
 def test_a_best_rate_at_the_end_asks_for_more_rates_before_it_is_relied_on():
     rated: dict[str, Sequence[Any]] = {"beta": [0.5, 0.9, 0.99] * 2, "lr": [1.0] * 3 + [2.0] * 3}
     columns = rated | {"experiment": "aaaaaa", "budget": [4000] * 6, "min_val_loss": [3, 2, 3, 2, 1, 2]}
-    answer = words.answer(analyse(read(columns), draws=10, repeats=2).experiments[0])
+    answer = words.answer(analyse(read(columns)).experiments[0])
     assert "2 is the largest learning rate swept" in answer[0]
     assert answer[-1] == "Next: sweep beyond the edge with --extend --learning-rates .., before you rely on it."
 
@@ -108,21 +100,8 @@ def test_the_data_of_the_report_can_be_read_again_with_their_rates(tmp_path: Pat
     assert again.tied == read(tmp_path / "t.csv").sweeps[0].tied
 
 
-def test_the_profile_has_no_line_across_a_beta_that_diverged_at_every_rate():
-    cells = [(beta, rate) for beta in BETAS for rate in (0.5, 1.0)]
-    losses = [math.inf if beta == BETAS[2] else 2 + abs(BETAS.index(beta) - 1) + rate for beta, rate in cells]
-    columns = {"experiment": ["mine"] * len(cells), "budget": [4000] * len(cells), "min_val_loss": losses}
-    columns |= {"beta": [beta for beta, _ in cells], "lr": [rate for _, rate in cells]}
-    (figure,) = surface_figures(analyse(read(columns), draws=20, repeats=5))
-    lines = [one for one in figure.charts[1].series if one.dash == "solid"]
-    assert [len(line.x) for line in lines] == [2, len(BETAS) - 3]
-
-
 def test_both_renderers_draw_it(analysis, tmp_path: Path):
     (figure,) = surface_figures(analysis)
     (path,) = plot.save_figure(figure, tmp_path, ["png"])
     assert path.stat().st_size > 10_000
-    assert [chart_data(chart)["title"] for chart in figure.charts] == [
-        "beta and learning rate",
-        "at each beta's best learning rate",
-    ]
+    assert [chart_data(chart)["title"] for chart in figure.charts] == ["beta and learning rate"]

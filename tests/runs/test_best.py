@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import oneclock.lab.sweep_target  # noqa: F401 - committed studies are of experiments of the lab
 from oneclock.recommend import short_beta
 from oneclock.report import folder
-from oneclock.report.subject import subject_of
+from oneclock.report.folder import subject_of
 from oneclock.runs.best import Interval, at_best_lrs, best_beta, best_of
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
@@ -100,7 +100,7 @@ def best_by_analysis(data):
 def test_every_door_says_the_same_best_of_a_committed_study(path):
     expected = best_by_study(path)
     assert best_by_status(path) == expected
-    assert best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2))) == expected
+    assert best_by_analysis(as_json(analyse(read(path)))) == expected
     assert all(beta is not None and interval is not None for beta, interval, _ in expected.values())
 
 
@@ -118,7 +118,7 @@ def test_every_door_says_the_same_best_of_a_made_study(tmp_path, losses):
     assert best_by_status(path) == expected
     if not any(math.isfinite(loss) for loss in losses.values()):
         return
-    assert best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2))) == expected
+    assert best_by_analysis(as_json(analyse(read(path)))) == expected
     folder.write_subject(subject_of(path), tmp_path / "report", "oneclock report s", formats=())
     written = json.loads((tmp_path / "report" / "data" / "analysis.json").read_text())
     assert best_by_analysis(written) == expected
@@ -250,13 +250,13 @@ def test_each_beta_is_compared_at_its_own_best_rate(tmp_path):
     assert (found.lr, alone.lr) == (0.5, None)
     assert found.at_edge == ("lr",)
     assert "0.5 is the smallest learning rate swept" in found.note
-    assert best_by_study(path) == best_by_analysis(as_json(analyse(read(path), draws=10, repeats=2)))
+    assert best_by_study(path) == best_by_analysis(as_json(analyse(read(path))))
     assert isinstance(Study.open(path).best().interval, Interval)
 
 
 def test_every_door_names_the_learning_rate_of_the_best_beta(tmp_path):
     path = write(tmp_path / "s", paper_like(valley), rates={5e-4: 0.2, 1e-3: 0.0, 2e-3: 0.1})
-    study, analysis = Study.open(path), analyse(read(path), draws=10, repeats=2)
+    study, analysis = Study.open(path), analyse(read(path))
     found, (result,) = status(Plan.read(path))["targets"]["mine"], analysis.experiments
     assert study.best() == best_of(read(path).sweeps[0].runs)
     assert study.best().lr == found["best_lr"] == result.best.lr == 1e-3

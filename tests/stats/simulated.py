@@ -4,31 +4,12 @@ import math
 
 import numpy as np
 
-from oneclock.rule import GRID
 from oneclock.runs.key import RunKey
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import Losses, Sweep, relative_gaps
-from oneclock.stats.intervals import resample
-from oneclock.stats.protocol import ProtocolData
+from oneclock.runs.sweeps import Sweep
 
 BETAS = (0.43766, 0.68377, 0.82217, 0.9, 0.94377, 0.96838)
 PAIRS = ((0.9, 0.95), (0.9, 0.999))
-
-
-def protocol_of_truth(rng, experiments, spread, seeds=3):
-    """Sweeps after the paper's protocol (all seeds at the five betas that are best by seed 1), and their true gaps."""
-    best = rng.uniform(4, 7, experiments)
-    truth = 2 * (1 + 0.004 * (np.arange(13) - best[:, None]) ** 2)
-    minima = truth[..., None] * (1 + spread * rng.standard_normal((experiments, 13, seeds)))
-    for row, others in enumerate(np.argsort(minima[..., 0], axis=1)[:, 5:]):
-        minima[row, others, 1:] = np.nan
-    losses = Losses(
-        np.tile(GRID, (experiments, 1)), minima, np.nanmean(minima, axis=2), np.isfinite(minima).sum(axis=2)
-    )
-    every = np.arange(experiments)
-    sets = {"development": every, "heldout": every[:0], "all": every}
-    draws = resample(losses, sets, draws=300, seed=int(rng.integers(1 << 30)))
-    return ProtocolData(losses, (10_000,) * experiments, sets, draws), relative_gaps(truth)
 
 
 def sweep_of_truth(rng, bend=0.03, noise=0.004, effect=0.02, pair_noise=1.0, again=4, seeds=3):

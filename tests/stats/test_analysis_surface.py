@@ -63,7 +63,7 @@ def test_the_series_has_an_exponent_for_beta_and_one_for_the_rate():
     tables = [
         table(b, u=-0.5 * math.log10(b / 200) - 0.5, w=-0.25 * math.log10(b / 250) - 2.4, noise=5e-4) for b in budgets
     ]
-    analysis = analyse(read(joined(*tables)), draws=20, repeats=2)
+    analysis = analyse(read(joined(*tables)))
     (series,) = analysis.series
     assert series.alpha == pytest.approx(0.5, abs=0.05)
     assert series.lr_alpha == pytest.approx(0.25, abs=0.05)
@@ -79,6 +79,6 @@ def test_the_series_has_an_exponent_for_beta_and_one_for_the_rate():
 
 def test_a_best_rate_at_an_end_of_those_swept_gives_no_exponent():
     tables = [table(b, u=-0.5 * math.log10(b / 200) - 0.5, w=-5.0, noise=5e-4) for b in (250, 1000, 4000)]
-    (series,) = analyse(read(joined(*tables)), draws=20, repeats=2).series
+    (series,) = analyse(read(joined(*tables))).series
     assert series.lr_alpha is None
     assert series.alpha == pytest.approx(0.5, abs=0.1)

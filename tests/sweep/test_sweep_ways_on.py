@@ -274,11 +274,11 @@ def test_a_child_that_returns_from_the_function_records_nothing(tmp_path):
 
 def test_one_analysis_makes_the_last_lines_and_the_report(tmp_path, monkeypatch, capsys):
     from oneclock.cli import main
-    from oneclock.report import subject
+    from oneclock.report import folder
 
     calls = []
-    plain = subject.analyse
-    monkeypatch.setattr(subject, "analyse", lambda *words, **more: calls.append(1) or plain(*words, **more))
+    plain = folder.analyse
+    monkeypatch.setattr(folder, "analyse", lambda *words, **more: calls.append(1) or plain(*words, **more))
     (tmp_path / "mine.py").write_text("def train(beta, seed, run):\n    return 1 + (beta - 0.9) ** 2\n")
     line = ["sweep", f"{tmp_path}/mine.py:train", "--budget", "50", "--betas", "0.5,0.9,0.99", "--in-process"]
     with pytest.raises(SystemExit):

@@ -5,15 +5,12 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from oneclock.plain_text import printable
-from oneclock.rule import REFRESHES, rule_from
-
-if TYPE_CHECKING:
-    from oneclock.stats import Analysis
+from oneclock.rule import rule_from
 
 Rules = Annotated[
     list[str] | None,
@@ -36,10 +33,8 @@ def command(
         ),
     ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Analyse the paper's published data instead.")] = False,
-    refreshes: Annotated[float, typer.Option(help="R0 of the rule that selects beta.")] = REFRESHES,
     rules: Rules = None,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap and the noise study.")] = 0,
-    full: Annotated[bool, typer.Option("--full", help="Every table: calibration, robustness, rules.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Every experiment in words, and every table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Which beta was best, how sure that is, and what the rules would have cost.
@@ -56,39 +51,21 @@ def command(
 
     if paper == (source is not None):
         raise ValueError("give a table or a study, or --paper, and not both")
-    others = [rule_from(text) for text in rules or ()]
-    analysis = analyse(losses_study() if source is None else read(source), refreshes=refreshes, rules=others, seed=seed)
+    analysis = analyse(losses_study() if source is None else read(source), [rule_from(text) for text in rules or ()])
     if as_json:
         import json
 
         print(json.dumps(plain(analysis), indent=1, allow_nan=False))
         return
-    from oneclock.report.brief import compared, details, in_words
+    from oneclock.report.brief import details, in_words, wrapped
+    from oneclock.stats.verdict import comparison_words
 
     width = shutil.get_terminal_size().columns  # of the terminal, or what COLUMNS says, or 80
     print(in_words(analysis, width))
     if full:
         print(details(analysis, width))
-        _show(analysis, width)
-    else:
-        if others and len(analysis.experiments) > 1:
-            print(compared(analysis, width))
-        print("\nEvery experiment in words, every table: --full. As a page:")
-        print(f"oneclock report {'--paper' if source is None else printable(shlex.quote(str(source)))} --out report")
-
-
-def _show(analysis: Analysis, width: int) -> None:
-    from rich.console import Console
-
-    from oneclock.report.terminal import to_rich
-    from oneclock.stats.tables import EVERY
-
-    console = Console(highlight=False, width=width)
-    for make in EVERY:
-        table = make(analysis)
-        if table.rows:
-            console.print(*to_rich(table, width))
-    for title, sentences in (("Calibration", analysis.calibration.verdict), ("Missing", analysis.missing)):
-        console.print(f"[bold]{title}[/]")
-        for sentence in sentences or ("nothing",):
-            console.print(f"- {printable(sentence)}", markup=False)
+        return
+    if rules and len(analysis.experiments) > 1:
+        print("\n".join(["", *map(printable, wrapped(comparison_words(analysis.comparisons), width))]))
+    print("\nEvery experiment in words, every table: --full. As a page:")
+    print(f"oneclock report {'--paper' if source is None else printable(shlex.quote(str(source)))} --out report")

@@ -19,11 +19,8 @@ _ONE_RATE = "^ one learning rate for all betas: it may suit some better."
 
 def one_beta_screen(answer: Recommendation, behind: Evidence, before: Recommendation | None = None) -> list[str]:
     """The answer with one beta; `before` is the answer without the user's own evidence."""
-    betas, cost = behind.two_betas, behind.two_betas.tying
-    tying = "cost of tying not known here (--untied)"
-    if cost is not None:
-        span = f"{_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks"
-        tying = f"tying costs {_percent(cost.percent)} % ({span})"
+    betas = behind.two_betas
+    tying = _tying(betas) or "cost of tying not known here (--untied)"
     keywords = f"beta={format_beta(answer.beta)}"
     if answer.rule in ("recommended", "paper"):
         keywords = f"horizon={math.ceil(answer.steps):_}" + (', rule="paper"' if answer.rule == "paper" else "")
@@ -59,25 +56,8 @@ def two_betas_screen(answer: Recommendation, behind: Evidence) -> list[str]:
         lines.append(f"beta2 {format_beta(betas.half_life_beta2, 3)} has a half-life of 10 M tokens (arXiv 2507.07101)")
     lines += [*_notes(answer), ""]
     lines += _beta2_rows(betas)
-    if betas.pairs:
-        lines += [
-            "",
-            "Sweeps of tied betas near this length that also tried the recommended beta1 with",
-            "another beta2; its loss above that of tied betas, in % (below 0: tying costs):",
-            *_table(
-                ("source", "steps", "sweeps", "beta2", "mean", "smallest", "largest"),
-                (
-                    (
-                        row.source,
-                        _span(row.steps_low, row.steps_high),
-                        str(row.sweeps),
-                        f"{row.beta2:g}",
-                        *map(_percent, (row.worse, row.low, row.high)),
-                    )
-                    for row in betas.pairs
-                ),
-            ),
-        ]
+    if tying := _tying(betas):
+        lines.append(f"In all, {tying}.")
     pair = f"betas=({format_beta(betas.beta1)}, {format_beta(betas.beta2)})"
     return [*lines, "", f"torch.optim.AdamW(model.parameters(), lr=..., {pair})"]
 
@@ -142,6 +122,14 @@ def _beta2_rows(betas: TwoBetas) -> list[str]:
     if any(row.values < FEWEST for row in betas.rows):
         lines.append("+ two values of beta2 only: between them the figure comes from a straight line.")
     return lines
+
+
+def _tying(betas: TwoBetas) -> str:
+    """What one beta costs against two; empty if it is not known near this length."""
+    cost = betas.tying
+    if cost is None:
+        return ""
+    return f"tying costs {_percent(cost.percent)} % ({_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks)"
 
 
 def _notes(answer: Recommendation) -> list[str]:

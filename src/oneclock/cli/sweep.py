@@ -366,14 +366,12 @@ def _finish(plan: Plan, with_report: bool) -> None:
 
 def _answer(study: Path, with_report: bool) -> None:
     """The first lines of the study's analysis, and its page where the parts for it are installed."""
+    from oneclock.report import folder
     from oneclock.report.brief import in_words
-    from oneclock.report.subject import subject_of
 
-    subject = subject_of(study)  # one analysis for these lines and for the report
+    subject = folder.subject_of(study)  # one analysis for these lines and for the report
     print("\n" + in_words(subject.analysis, shutil.get_terminal_size().columns))
     if with_report and all(find_spec(name) for name in ("jinja2", "matplotlib")):
-        from oneclock.report import folder
-
         out = folder.default_folder(study)
         typed = shlex.join(["oneclock", "report", study.resolve().name, "--out", out.name])
         try:

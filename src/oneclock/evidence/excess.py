@@ -43,37 +43,36 @@ class SweepCurve:
     def at(self, beta: float) -> Excess:
         """The excess loss of a beta; beyond the swept betas that of the last one, which is a lower bound."""
         best, x = self.best, math.log(1 - beta)
-        loss, at_least, se = self._loss(x)
+        near = self._nearest_swept(x)
+        loss, se = self._loss(near)
         error = None if se is None or best.se is None else 100 * math.hypot(se, best.se) / best.loss
-        return Excess(100 * (loss / best.loss - 1), at_least, error)
+        return Excess(100 * (loss / best.loss - 1), abs(x - near) > EDGE, error)
 
     def extended(self, x: float) -> tuple[float, float | None]:
-        """The excess loss at log(1 - beta) = `x` and its standard error, in per cent; beyond the swept betas the last
-        line is continued.
+        """The excess loss at log(1 - beta) = `x` and its standard error, in per cent.
 
-        A convex curve rises faster than that, so this is still a lower bound there. A last line that falls outwards is
-        not continued.
+        Beyond the swept betas the last line is continued, unless it falls outwards: a lower bound for a convex curve.
         """
-        best, (loss, _, se) = self.best, self._loss(x)
-        for end, inner, outside in (
-            (self.points[0], self.points[1], x < self.points[0].x),
-            (self.points[-1], self.points[-2], x > self.points[-1].x),
-        ):
-            if outside:
-                slope = (end.loss - inner.loss) / abs(end.x - inner.x)
-                loss = end.loss + max(slope, 0.0) * abs(x - end.x)
+        best, near = self.best, self._nearest_swept(x)
+        loss, se = self._loss(near)
+        end, inner = self.points[:2] if x < near else self.points[:-3:-1]
+        slope = (end.loss - inner.loss) / abs(end.x - inner.x)
+        loss += max(slope, 0.0) * abs(x - near)
         return 100 * (loss / best.loss - 1), None if se is None else 100 * se / best.loss
 
-    def _loss(self, x: float) -> tuple[float, bool, float | None]:
-        positions = [point.x for point in self.points]
-        if x <= positions[0] or x >= positions[-1]:
-            end = self.points[0] if x <= positions[0] else self.points[-1]
-            return end.loss, abs(x - end.x) > EDGE, end.se
-        after = bisect.bisect_right(positions, x)
+    def _nearest_swept(self, x: float) -> float:
+        return min(max(x, self.points[0].x), self.points[-1].x)
+
+    def _loss(self, x: float) -> tuple[float, float | None]:
+        """The loss at `x` between the first and the last point, and its standard error."""
+        for end in (self.points[0], self.points[-1]):
+            if x == end.x:
+                return end.loss, end.se
+        after = bisect.bisect_right([point.x for point in self.points], x)
         one, two = self.points[after - 1], self.points[after]
         share = (x - one.x) / (two.x - one.x)
         se = None if one.se is None or two.se is None else math.hypot((1 - share) * one.se, share * two.se)
-        return one.loss + share * (two.loss - one.loss), False, se
+        return one.loss + share * (two.loss - one.loss), se
 
 
 EDGE = 0.1

@@ -62,11 +62,6 @@ class Expected:
     gap: tuple[float, ...]
     gap_se: tuple[float, ...]
 
-    @property
-    def best(self) -> float:
-        """The shift with the least expected loss."""
-        return SHIFTS[min(range(len(SHIFTS)), key=self.gap.__getitem__)]
-
     def against_others(self) -> tuple[float, float]:
         """How much more the recommended memory loses than one of half to twice its length.
 
@@ -94,31 +89,40 @@ def _crossing(gap: Sequence[float], margin: float, way: int) -> float:
     return SHIFTS[index] + share * (SHIFTS[after] - SHIFTS[index])
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """By shift, the gap of a sweep's loss to that at shift 0, and the variance of the gap."""
-
-    task: str
-    steps: int
-    gap: tuple[float, ...]
-    variance: tuple[float, ...]
-
-
 @functools.cache
-def measured(sweep: EvidenceSweep, unknown_se: float = UNKNOWN_SE) -> _Measured:
-    """What one sweep says at every shift; `unknown_se` is its standard error in per cent where it states none."""
+def gaps_of(sweep: EvidenceSweep, unknown_se: float = UNKNOWN_SE) -> tuple[tuple[float, float], ...]:
+    """By shift, the gap of a sweep's loss to that at shift 0, and the variance of the gap, in per cent.
+
+    `unknown_se` is its standard error where it states none.
+    """
     fitted = curve(sweep)
     assert fitted is not None  # see `deciding`
     own = RECOMMENDED.one_minus_beta(sweep.steps)
     losses = [fitted.extended(math.log(min(own * 2.0**-shift, 1.0))) for shift in SHIFTS]
-    centre = SHIFTS.index(0.0)
-    law, error = losses[centre]
-    return _Measured(
-        sweep.task,
-        sweep.steps,
-        tuple(loss - law for loss, _ in losses),
-        tuple((error or unknown_se) ** 2 + (se or unknown_se) ** 2 for _, se in losses),
-    )
+    law, error = losses[SHIFTS.index(0.0)]
+    return tuple((loss - law, (error or unknown_se) ** 2 + (se or unknown_se) ** 2) for loss, se in losses)
+
+
+class Tasks:
+    """Sweeps by task, weighed by the distance of their length from `steps`. `count` is their number, by weight."""
+
+    def __init__(self, steps: float, evidence: Sequence[EvidenceSweep], width: float = WIDTH) -> None:
+        distances = [(math.log10(one.steps / steps) / width) ** 2 / 2 for one in evidence]
+        groups: dict[str, list[tuple[int, float]]] = {}
+        for index, (one, distance) in enumerate(zip(evidence, distances, strict=True)):
+            groups.setdefault(one.task, []).append((index, math.exp(min(distances) - distance)))
+        self.groups = list(groups.values())
+        self.weights = [max(weight for _, weight in own) for own in self.groups]
+        self.count = effective(self.weights)
+
+    def pooled(self, effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        """The mean over tasks and its standard error, from the value and the variance of every sweep."""
+        return pooled(self.weights, [self._of_task(own, effects) for own in self.groups])
+
+    def _of_task(self, own: list[tuple[int, float]], effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        total = math.fsum(weight for _, weight in own) or 1e-300
+        value = math.fsum(weight * effects[index][0] for index, weight in own) / total
+        return value, math.fsum(weight**2 * effects[index][1] for index, weight in own) / total**2 or UNKNOWN_SE**2
 
 
 def expected(
@@ -131,36 +135,14 @@ def expected(
     """What the evidence (by default all of it) expects at a training length.
 
     Other values of `width` and `unknown_se` show how much these choices matter.
-
-    >>> low, high = expected(4_000).within()
-    >>> low < 0 < high
-    True
     """
-    every = sweeps() if evidence is None else evidence
-    measurements = tuple(measured(sweep, unknown_se) for sweep in deciding(every))
-    if not measurements:
+    chosen = deciding(sweeps() if evidence is None else evidence)
+    if not chosen:
         raise ValueError("no sweep varies beta1 or tied betas: give one with two betas or more")
-    tasks: dict[str, list[tuple[float, _Measured]]] = {}
-    for one in measurements:
-        distance = (math.log10(one.steps / steps) / width) ** 2 / 2
-        tasks.setdefault(one.task, []).append((distance, one))
-    nearest = min(distance for own in tasks.values() for distance, _ in own)
-    groups = [[(math.exp(nearest - distance), one) for distance, one in own] for own in tasks.values()]
-    weights = [max(weight for weight, _ in own) for own in groups]
-    pools = [pooled(weights, [_of_task(own, index) for own in groups]) for index in range(len(SHIFTS))]
-    return Expected(
-        steps=steps,
-        tasks=effective(weights),
-        gap=tuple(gap for gap, _ in pools),
-        gap_se=tuple(se for _, se in pools),
-    )
-
-
-def _of_task(own: list[tuple[float, _Measured]], index: int) -> tuple[float, float]:
-    """The task's mean gap at one shift, and its variance."""
-    total = math.fsum(weight for weight, _ in own) or 1e-300
-    gap = math.fsum(weight * one.gap[index] for weight, one in own) / total
-    return gap, math.fsum(weight**2 * one.variance[index] for weight, one in own) / total**2 or UNKNOWN_SE**2
+    tasks = Tasks(steps, chosen, width)
+    by_shift = zip(*(gaps_of(sweep, unknown_se) for sweep in chosen), strict=True)
+    gaps, errors = zip(*map(tasks.pooled, by_shift), strict=True)
+    return Expected(steps, tasks.count, gaps, errors)
 
 
 def pooled(weights: Sequence[float], effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -253,12 +235,7 @@ def packaged_ranges() -> list[list[float]]:
 
 
 def known_range(steps: float) -> Range:
-    """The range by all evidence, from the packaged table; straight lines in log(steps) between its lengths.
-
-    >>> betas = known_range(4_000)
-    >>> betas.low < 0.9 < betas.high
-    True
-    """
+    """The range by all evidence, from the packaged table; straight lines in log(steps) between its lengths."""
     rows = packaged_ranges()
     position = min(max(10 * math.log10(steps), 0.0), len(rows) - 1.000001)
     one, two, share = rows[int(position)], rows[int(position) + 1], position - int(position)

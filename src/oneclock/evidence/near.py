@@ -1,13 +1,11 @@
-"""The sweeps near a training length: what a rule and the default pairs lose there, and which learning rate to use.
-
-Pure Python.
-"""
+"""The sweeps near a training length: what a rule and default pairs lose there, and which learning rate to use."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from oneclock.evidence.excess import Excess, baseline, curve
 from oneclock.evidence.model import deciding
@@ -25,11 +23,10 @@ FACTOR = 3.0
 class NearRow:
     """The sweeps of one source near a length: what a rule and the default pairs lose there, in % above the best beta.
 
-    `loses` is the mean over `sweeps` sweeps, each at the rule's beta for its own length; `largest` the largest of them.
-    `at_least` counts sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of (0.9,
-    0.999) and (0.9, 0.95), None if they were not run; below zero they beat the best tied beta. `tied` says whether the
-    sweeps tied the betas; otherwise they varied beta1. `lr_tuned` says whether every beta had its best of several
-    learning rates in all of them. `chose` says whether they were used to choose the rule.
+    `loses` and `largest` are the mean and maximum, each sweep at the rule's beta for its own length; `at_least` counts
+    sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of (0.9, 0.999) and (0.9,
+    0.95), None if they were not run. `tied`: the sweeps tied the betas; otherwise they varied beta1. `lr_tuned`: every
+    beta had its best of several learning rates. `chose`: they were used to choose the rule.
     """
 
     source: str
@@ -54,9 +51,7 @@ def near(steps: float, rule: Rule = RECOMMENDED, evidence: Sequence[EvidenceSwee
     >>> {row.source for row in near(4_700)} >= {"marek-gpt2", "marek-30m", "joint"}
     True
     """
-    chosen = [
-        one for one in deciding(sweeps() if evidence is None else evidence) if _apart(one, steps) <= math.log(FACTOR)
-    ]
+    chosen = [one for one in deciding(sweeps() if evidence is None else evidence) if one.within(FACTOR, steps)]
     names = dict.fromkeys(one.source for one in chosen)
     rows = [_row([one for one in chosen if one.source == name], rule) for name in names]
     return sorted(rows, key=lambda row: -(row.weights_high or 0))
@@ -78,11 +73,11 @@ def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
         tied=all(one.varied == "tied" for one in own),
         lr_tuned=all(one.lr_tuned for one in own),
         chose=chose(own[0].source),
-        loses=_mean([one.percent for one in excess]),
+        loses=fmean([one.percent for one in excess]) if excess else None,
         largest=max((one.percent for one in excess), default=None),
         at_least=sum(one.at_least for one in excess),
-        default_betas=_mean(default),
-        language_betas=_mean(language),
+        default_betas=fmean(default) if default else None,
+        language_betas=fmean(language) if language else None,
     )
 
 
@@ -93,14 +88,6 @@ def _excess(sweep: EvidenceSweep, rule: Rule) -> Excess | None:
         return measured.at(rule(sweep.steps))
     except ValueError:  # the rule has no beta for so short a training
         return None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
-
-
-def _apart(sweep: EvidenceSweep, steps: float) -> float:
-    return abs(math.log(sweep.steps / steps))
 
 
 @dataclass(frozen=True)
@@ -130,7 +117,7 @@ def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> 
         factors = [
             factor
             for sweep in (sweeps() if evidence is None else evidence)
-            if sweep.lr_tuned and sweep.varied in ("tied", "pairs") and _apart(sweep, steps) <= math.log(FACTOR)
+            if sweep.lr_tuned and sweep.varied in ("tied", "pairs") and sweep.within(FACTOR, steps)
             if (factor := _factor(sweep, beta1, beta2)) is not None
         ]
         if factors:

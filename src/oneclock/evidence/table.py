@@ -85,6 +85,10 @@ class EvidenceSweep:
     lr_tuned: bool
     cells: tuple[Cell, ...]
 
+    def within(self, factor: float, steps: float) -> bool:
+        """Whether its length is within a factor of these steps."""
+        return abs(math.log(self.steps / steps)) <= math.log(factor)
+
 
 @functools.cache
 def sources() -> dict[str, Source]:
@@ -179,21 +183,23 @@ def _what_varies(cells: Sequence[Cell]) -> str:
 
 
 def _cell(row: Mapping[str, str]) -> Cell:
-    beta1 = _number(row.get("beta1") or row.get("beta", ""), "beta1")
-    if beta1 is None or not 0 <= beta1 < 1:
-        raise ValueError(f"beta1 must be a number in [0, 1), got {row.get('beta1') or row.get('beta')!r}")
-    beta2 = _number(row.get("beta2", ""), "beta2")
-    if beta2 is not None and not 0 <= beta2 < 1:
-        raise ValueError(f"beta2 must be a number in [0, 1), got {row['beta2']!r}")
+    first = row.get("beta1") or row.get("beta", "")
     loss = _number(row.get("loss", ""), "loss")
     return Cell(
-        beta1=beta1,
-        beta2=beta1 if beta2 is None else beta2,
+        beta1=_beta(first, "beta1"),
+        beta2=_beta(row.get("beta2") or first, "beta2"),
         lr=_number(row.get("lr", ""), "lr"),
         seeds=_whole(row.get("seeds", ""), "seeds") or 1,
         loss=loss if loss is not None and math.isfinite(loss) else None,
         se=_number(row.get("se", ""), "se"),
     )
+
+
+def _beta(text: str, name: str) -> float:
+    beta = _number(text, name)
+    if beta is None or not 0 <= beta < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), got {text!r}")
+    return beta
 
 
 def _number(text: str, name: str) -> float | None:

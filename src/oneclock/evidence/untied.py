@@ -1,21 +1,19 @@
 """For people who keep two betas: which beta2, and what tying costs or gains. Pure Python.
 
-The second memory that published sweeps prefer is a share of the training: about T / 32 steps, so `beta2 = T / (T +
-32)`. In those sweeps that is nearly the same as a half-life of ten million tokens (arXiv 2507.07101), because their
-training lengths followed from a fixed number of tokens; where both were possible, neither lost more than 0.25 %. None
-of these sweeps is of a small model, and most used the learning rate of their own tuned beta2.
+The second memory that published sweeps prefer is about T / 32 steps, so `beta2 = T / (T + 32)`. In those sweeps that is
+nearly a half-life of ten million tokens (arXiv 2507.07101); where both were possible, neither lost more than 0.25 %.
+None of these sweeps is of a small model, and most used the learning rate of their own tuned beta2.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from oneclock.evidence.excess import EDGE, Excess, curve
-from oneclock.evidence.model import UNKNOWN_SE, WIDTH, effective, pooled, t_quantile
+from oneclock.evidence.model import UNKNOWN_SE, Tasks, t_quantile
 from oneclock.evidence.table import EvidenceSweep, sweeps
 from oneclock.rule import RECOMMENDED, positive
 
@@ -54,29 +52,10 @@ class Beta2Row:
 
 
 @dataclass(frozen=True)
-class PairRow:
-    """The recommended beta1 with a longer second memory, in the sweeps of one source near a length.
-
-    `worse` is the mean over `sweeps` sweeps of the loss above that of the tied recommended beta, in per cent, each at
-    its best learning rate; `low` and `high` are the extremes. Below zero tying costs, above zero it gains.
-    """
-
-    source: str
-    sweeps: int
-    steps_low: int
-    steps_high: int
-    beta2: float
-    worse: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class TyingCost:
     """What tying costs near a length: the loss of tied betas above that of (beta1, beta2), in per cent.
 
     In sweeps over beta2 it is the loss of a beta2 as short as the recommended beta; beta1 was held, mostly near 0.9.
-
     `low` and `high` are the 95 % CI of the random-effects mean over `tasks` tasks. Below zero tying gains.
     """
 
@@ -92,8 +71,8 @@ class TwoBetas:
 
     `half_life_beta2` is what a half-life of ten million tokens means, None if the tokens per batch are not known.
     `rows` are the sweeps over beta2 near this length, the nearest in tokens per batch first; `extrapolated` says there
-    are none. `pairs` are sweeps of tied betas that tried the recommended beta1 with another beta2 too. `tying` is what
-    both kinds of sweeps say together, None if there are fewer than two tasks.
+    are none. `tying` is what these and sweeps of tied betas with another beta2 say, None if there are fewer than two
+    tasks.
     """
 
     beta1: float
@@ -101,7 +80,6 @@ class TwoBetas:
     half_life_beta2: float | None
     extrapolated: bool
     rows: tuple[Beta2Row, ...]
-    pairs: tuple[PairRow, ...]
     tying: TyingCost | None
 
 
@@ -127,36 +105,24 @@ def two_betas(
     near = [
         one
         for one in (sweeps() if evidence is None else evidence)
-        if abs(math.log(one.steps / steps)) <= math.log(FACTOR)
-        if one.optimizer in ("adam", "adamw") and curve(one) is not None
+        if one.within(FACTOR, steps) and one.optimizer in ("adam", "adamw") and curve(one) is not None
     ]
     close = [one for one in near if one.varied == "beta2"]
     close.sort(key=lambda one: _apart(one, steps, tokens_per_batch))
     half_life = None if tokens_per_batch is None else 2.0 ** (-positive(tokens_per_batch, "tokens") / HALF_LIFE)
     rows = tuple(map(_row, close[:most]))
-    pairs = tuple(_pairs([one for one in near if one.varied in ("tied", "pairs")]))
-    return TwoBetas(beta1, beta2, half_life, not close, rows, pairs, _tying(steps, near))
+    return TwoBetas(beta1, beta2, half_life, not close, rows, _tying(steps, near))
 
 
 def _tying(steps: float, near: Sequence[EvidenceSweep]) -> TyingCost | None:
-    """Every task counts once; its sweeps are weighted by their distance, as in `oneclock.evidence.model`."""
-    tasks: dict[str, list[tuple[float, float, float]]] = {}
-    for sweep in near:
-        cost = _beta2_cost(sweep) if sweep.varied == "beta2" else _pair_cost(sweep)
-        if cost is not None:
-            weight = math.exp(-((math.log10(sweep.steps / steps) / WIDTH) ** 2) / 2)
-            tasks.setdefault(sweep.task, []).append((weight, *cost))
-    if len(tasks) < 2 or beta2_for(steps) == RECOMMENDED(steps):
+    costs = [(one, cost) for one in near if (cost := (_beta2_cost if one.varied == "beta2" else _pair_cost)(one))]
+    names = {one.task for one, _ in costs}
+    if len(names) < 2 or beta2_for(steps) == RECOMMENDED(steps):
         return None
-    weights, effects = [], []
-    for own in tasks.values():
-        total = math.fsum(weight for weight, _, _ in own)
-        mean = math.fsum(weight * cost for weight, cost, _ in own) / total
-        weights.append(max(weight for weight, _, _ in own))
-        effects.append((mean, math.fsum((weight * se) ** 2 for weight, _, se in own) / total**2))
-    mean, se = pooled(weights, effects)
-    half = se * t_quantile(effective(weights) - 1)
-    return TyingCost(mean, mean - half, mean + half, len(tasks))
+    tasks = Tasks(steps, [one for one, _ in costs])
+    mean, se = tasks.pooled([(percent, error**2) for _, (percent, error) in costs])
+    half = se * t_quantile(tasks.count - 1)
+    return TyingCost(mean, mean - half, mean + half, len(names))
 
 
 def _beta2_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
@@ -202,17 +168,6 @@ def _tied_and_pairs(sweep: EvidenceSweep) -> tuple[Excess, dict[float, tuple[flo
             percent, se = 100 * (cell.loss / best - 1), None if cell.se is None else 100 * cell.se / best
             pairs[cell.beta2] = min(pairs.get(cell.beta2, (math.inf, None)), (percent, se), key=lambda pair: pair[0])
     return measured.at(1 - math.exp(own)), pairs
-
-
-def _pairs(near: Sequence[EvidenceSweep]) -> Iterator[PairRow]:
-    groups: dict[tuple[str, float], list[tuple[int, float]]] = {}
-    for sweep in near:
-        tied, pairs = _tied_and_pairs(sweep)
-        for beta2, (percent, _) in pairs.items():
-            groups.setdefault((sweep.source, beta2), []).append((sweep.steps, percent - tied.percent))
-    for (source, beta2), own in sorted(groups.items()):
-        steps, worse = zip(*own, strict=True)
-        yield PairRow(source, len(own), min(steps), max(steps), beta2, fmean(worse), min(worse), max(worse))
 
 
 def _apart(sweep: EvidenceSweep, steps: float, tokens: float | None) -> float:

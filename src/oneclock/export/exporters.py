@@ -1,19 +1,30 @@
-"""From a study's folder to another tool's files: which writer, and how to look at them."""
+"""From a study's folder to another tool's files, and how to look at them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from oneclock.export.runs import Exported, ended_runs
+from oneclock.export.live import TensorBoard, WeightsAndBiases, settings_of
+from oneclock.runs.folder import Point, RunFolder, runs_of
+from oneclock.runs.record import RunRecord
+from oneclock.runs.store import Study
 
-FORMATS = ("tensorboard", "mlflow", "wandb", "optuna")
-"""The formats of runs, and the packages that write them."""
 
-Writer = Callable[[Sequence[Exported], Path], str]
-"""Writes runs into a new folder, and returns how to look at them."""
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that has ended, with its evaluations; `ended` is when, in seconds since 1970."""
+
+    result: RunRecord
+    points: tuple[Point, ...]
+    ended: float
+
+    def time_of(self, step: int) -> float:
+        """The approximate time of a step, from the run's end and duration."""
+        share = min(step / self.result.steps, 1.0) if self.result.steps else 1.0
+        return self.ended - (self.result.seconds or 0.0) * (1 - share)
 
 
 def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
@@ -21,7 +32,7 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
 
     Args:
         study: The study's folder.
-        to: `tensorboard`, `mlflow`, `wandb` (offline) or `optuna`.
+        to: `tensorboard`, `mlflow` or `wandb` (offline).
         out: A folder that does not exist yet.
 
     Returns:
@@ -33,7 +44,7 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
 
     >>> export("study", "paper", "there")
     Traceback (most recent call last):
-    ValueError: runs cannot be exported to 'paper'; choose among tensorboard, mlflow, wandb, optuna
+    ValueError: runs cannot be exported to 'paper'; choose among tensorboard, mlflow, wandb
     """
     if to not in FORMATS:
         raise ValueError(f"runs cannot be exported to {to!r}; choose among {', '.join(FORMATS)}")
@@ -42,7 +53,80 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
     out = Path(out)
     if out.exists():
         raise ValueError(f"{out} exists already; give a new folder")
-    runs = ended_runs(study)
+    path = Study.open(study).path
+    runs = [_ended(run, result) for run in runs_of(path) if (result := run.result) is not None]
+    if not runs:
+        raise ValueError(f"no run of {study} has ended, so there is nothing to export")
     out.mkdir(parents=True)
-    writer: Writer = import_module(f"oneclock.export.to_{to}").write
-    return len(runs), writer(runs, out)
+    return len(runs), FORMATS[to](runs, out)
+
+
+def _ended(run: RunFolder, result: RunRecord) -> EndedRun:
+    ended = next(path for path in (run.path / "result.json", *run.path.parents) if path.exists()).stat().st_mtime
+    return EndedRun(result, tuple(run.whole()[1]), ended)
+
+
+def _losses(point: Point) -> dict[str, float]:
+    """The losses of an evaluation by name; a loss that is not finite is NaN."""
+    named = {"val_loss": point.val_loss, "train_loss": point.train_loss}
+    return {name: loss for name, loss in named.items() if loss is not None}
+
+
+def _replay(runs: Sequence[EndedRun], observer: TensorBoard | WeightsAndBiases) -> None:
+    for run in runs:
+        for point in run.points:
+            observer.evaluated(run.result.key, point.step, _losses(point), run.time_of(point.step))
+        observer.ended(run.result)
+
+
+def _to_tensorboard(runs: Sequence[EndedRun], out: Path) -> str:
+    _replay(runs, TensorBoard(out))
+    return f"tensorboard --logdir {out}"
+
+
+def _to_wandb(runs: Sequence[EndedRun], out: Path) -> str:
+    """Offline runs below `out`/wandb. Nothing is sent; `wandb sync` does that."""
+    import wandb
+
+    quiet = {"silent": True, "console": "off", "x_disable_stats": True}
+    # W&B would record the machine and packages of the export; the runs were made earlier, perhaps elsewhere.
+    settings = wandb.Settings(**quiet, x_disable_meta=True, x_save_requirements=False, disable_git=True)
+    _replay(runs, WeightsAndBiases(folder=out, mode="offline", settings=settings))
+    wandb.teardown()  # waits for W&B's writing process: only then is the run on disk
+    return f"wandb sync {out}/wandb/offline-*"
+
+
+def _to_mlflow(runs: Sequence[EndedRun], out: Path) -> str:
+    """The database `mlflow.db` below `out`: an experiment for each of the study's, a run for each run."""
+    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.tracking import MlflowClient
+
+    address = f"sqlite:///{(out / 'mlflow.db').absolute()}"
+    client, experiments = MlflowClient(address), dict[str, str]()
+    for run in runs:
+        key, status = run.result.key, run.result.status
+        if key.experiment not in experiments:
+            artifacts = (out / "artifacts").absolute().as_uri()
+            experiments[key.experiment] = client.create_experiment(key.experiment, artifacts)
+        begun, name = round(1000 * run.time_of(0)), key.folder.partition("/")[2]
+        made = client.create_run(experiments[key.experiment], start_time=begun, run_name=name).info.run_id
+        tags = {"status": status} | ({"reason": run.result.reason} if run.result.reason else {})
+        metrics = [
+            Metric(name, loss, round(1000 * run.time_of(point.step)), point.step)
+            for point in run.points
+            for name, loss in _losses(point).items()
+        ]
+        params = [Param(name, repr(value)) for name, value in settings_of(key).items()]
+        client.log_batch(made, params=params, tags=[RunTag(name, tag) for name, tag in tags.items()])
+        for start in range(0, len(metrics), 1000):  # MLflow takes no more at once
+            client.log_batch(made, metrics=metrics[start : start + 1000])
+        client.set_terminated(made, "FINISHED" if status == "finished" else "FAILED", round(1000 * run.ended))
+    return f"mlflow ui --backend-store-uri {address}"
+
+
+FORMATS: dict[str, Callable[[Sequence[EndedRun], Path], str]] = {
+    "tensorboard": _to_tensorboard,
+    "mlflow": _to_mlflow,
+    "wandb": _to_wandb,
+}
+"""The formats of runs, which are also the packages that write them. Each writer returns how to look at the runs."""

@@ -5,18 +5,18 @@ The text is wrapped and never cut: a row that does not fit continues on the next
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from oneclock.plain_text import printable
 from oneclock.report import words
 from oneclock.report.overview import overview_table
-from oneclock.report.tables import shown_cells
+from oneclock.report.tables import headings, shown_cells
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import BetaPoint, ExperimentResult
-from oneclock.stats.verdict import comparison_words
+from oneclock.stats.tables import EVERY, Table
+from oneclock.stats.verdict import bounds_words, comparison_words, in_brackets
 
 
 def in_words(analysis: Analysis, width: int = 80) -> str:
@@ -31,26 +31,74 @@ def in_words(analysis: Analysis, width: int = 80) -> str:
 
     >>> from oneclock.stats import analyse
     >>> table = {"experiment": "aaa", "budget": [9_000] * 3, "beta": [0.5, 0.9, 0.99], "min_val_loss": [3, 1, 2]}
-    >>> print(in_words(analyse(table, draws=10, repeats=5)).splitlines()[0])
+    >>> print(in_words(analyse(table)).splitlines()[0])
     Best beta 0.9 (one seed: no interval). Loss 1, 1 seed.
     """
     if len(analysis.experiments) == 1:
         (result,) = analysis.experiments
-        lines = [*_wrapped(words.answer(result), width), "", *_betas(result, width)]
+        lines = [*wrapped(words.answer(result), width), "", *_betas(result, width)]
     else:
-        answer, evidence = list(_over_all(analysis)), list(_experiments(analysis, width))
-        lines = [*_wrapped(answer, width), "", *evidence, "", *_wrapped([_WHAT], width)]
+        lines = [*wrapped(_over_all(analysis), width), "", *_experiments(analysis, width), "", *wrapped([_WHAT], width)]
     return "\n".join(map(printable, lines))
+
+
+def details(analysis: Analysis, width: int = 80) -> str:
+    """The text that `--full` adds: the answer of each of several experiments, every table, and what is missing."""
+    lines: list[str] = []
+    for result in analysis.experiments if len(analysis.experiments) > 1 else ():
+        lines += ["", *wrapped([result.name], width), *wrapped(words.answer(result), width)]
+    lines += ["", *wrapped(comparison_words(analysis.comparisons), width)]
+    lines += [line for make in EVERY for line in table_lines(make(analysis), width)]
+    missing = analysis.missing or ("nothing",)
+    lines += ["", "Missing", *wrapped((f"- {sentence}" for sentence in missing), width)]
+    return "\n".join(map(printable, lines))
+
+
+def table_lines(table: Table, width: int) -> Iterator[str]:
+    """A table under its title, with its notes; nothing if it has no rows."""
+    if table.rows:
+        yield from ("", *wrapped([table.title], width))
+        yield from columns(headings(table), shown_cells(table), width)
+        yield from wrapped(table.notes, width)
+
+
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Rows of text under their heads, the first column left and the others right; a row too wide continues below.
+
+    >>> list(columns(("a", "b"), [("one", "2")], 20))
+    ['a    b', 'one  2']
+    """
+    table = [heads, *rows]
+    wide = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    for first, *cells in table:
+        line = first.ljust(wide[0])
+        if len(line) > width:
+            yield from textwrap.wrap(first, width)
+            line = ""
+        for cell, room in zip(cells, wide[1:], strict=True):
+            if len(line) + 2 + room > width:
+                yield line.rstrip()
+                line = "   "
+            line += "  " + cell.rjust(room)
+        yield line.rstrip()
+
+
+def wrapped(sentences: Iterable[str], width: int) -> Iterator[str]:
+    """Sentences, each on as many lines as it needs."""
+    for sentence in sentences:
+        yield from textwrap.wrap(sentence, max(width, 20), subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _betas(result: ExperimentResult, width: int) -> Iterator[str]:
     """Every beta compared with the best one, paired by seed: the comparisons behind the first line."""
-    rows = [
-        (f"{p.beta:g}", f"{1 / (1 - p.beta):,.4g}", f"{p.loss:.5g}", _above(p, result), _between(p), str(p.seeds))
-        for p in result.points
-    ]
-    heads = ("beta", "memory", "loss", "above best, %", "95 % CI", "seeds")
-    yield from columns(*_with_lrs(heads, rows, [p.lr for p in result.points], 1), width)
+    with_lr = any(point.lr is not None for point in result.points)
+    heads = ("beta", *(("lr",) if with_lr else ()), "memory", "loss", "above best, %", "95 % CI", "seeds")
+    rows = []
+    for p in result.points:
+        lr = ("-" if p.lr is None else f"{p.lr:g}",) if with_lr else ()
+        memory = f"{1 / (1 - p.beta):,.4g}"
+        rows.append((f"{p.beta:g}", *lr, memory, f"{p.loss:.5g}", _above(p, result), _between(p), str(p.seeds)))
+    yield from columns(heads, rows, width)
 
 
 def _above(point: BetaPoint, result: ExperimentResult) -> str:
@@ -59,15 +107,9 @@ def _above(point: BetaPoint, result: ExperimentResult) -> str:
     return f"{'<= ' if point.beta in result.best.not_measured else ''}{_percent(point.excess)}"
 
 
-def _with_lrs(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], lrs: Sequence[float | None], at: int
-) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """The same with a column of learning rates at this index; unchanged if none were swept."""
-    if all(lr is None for lr in lrs):
-        return heads, rows
-    shown = ["-" if lr is None else f"{lr:g}" for lr in lrs]
-    wider = [(*row[:at], lr, *row[at:]) for row, lr in zip(rows, shown, strict=True)]
-    return (*heads[:at], "lr", *heads[at:]), wider
+def _between(point: BetaPoint) -> str:
+    interval = point.interval
+    return "-" if interval is None else f"{_percent(interval.lower)} to {_percent(interval.upper)}"
 
 
 _HEADS = {"Best beta": "best", "(0.9, 0.999)": "0.9/0.999", "(0.9, 0.95)": "0.9/0.95", "recommended": "recom."}
@@ -80,25 +122,14 @@ _WHAT = (
 
 
 def _experiments(analysis: Analysis, width: int) -> Iterator[str]:
-    """The table of the page's first screen; without the learning rates if they do not fit."""
+    """The table of the page's first screen, without the learning rates: they would not fit."""
     table = overview_table(analysis)
+    kept = [at for at, column in enumerate(table.columns) if column.title != "lr"]
     heads = [_HEADS.get(column.title, column.title.lower().replace("ci", "CI")) for column in table.columns]
     rows = [
-        [text + "*" * ((row, at) in table.best) for at, text in enumerate(texts)]
-        for row, texts in enumerate(shown_cells(table))
+        [texts[at] + "*" * ((row, at) in table.best) for at in kept] for row, texts in enumerate(shown_cells(table))
     ]
-    if "lr" in heads and _width([heads, *rows]) > width:
-        lr = heads.index("lr")
-        heads, rows = _without(heads, lr), [_without(row, lr) for row in rows]
-    yield from columns(heads, rows, width)
-
-
-def _without(row: list[str], column: int) -> list[str]:
-    return row[:column] + row[column + 1 :]
-
-
-def _width(table: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(len, column)) + 2 for column in zip(*table, strict=True)) - 2
+    yield from columns([heads[at] for at in kept], rows, width)
 
 
 def _over_all(analysis: Analysis) -> Iterator[str]:
@@ -112,57 +143,14 @@ def _over_all(analysis: Analysis) -> Iterator[str]:
         yield f"{series.name}: the best 1 - beta goes as steps ** {beta}{lr}."
 
 
-def details(analysis: Analysis, width: int = 80) -> str:
-    """The text that `--full` adds: the answer of each of several experiments, and the rules in pairs."""
-    lines: list[str] = []
-    for result in analysis.experiments if len(analysis.experiments) > 1 else ():
-        lines += ["", *_wrapped([result.name], width), *_wrapped(words.answer(result), width)]
-    return "\n".join(map(printable, lines)) + compared(analysis, width)
-
-
-def compared(analysis: Analysis, width: int = 80) -> str:
-    """One sentence per pair of rules; empty if there is nothing to compare."""
-    lines = list(_wrapped(comparison_words(analysis.comparisons), width))
-    return "\n".join(map(printable, ["", *lines])) if lines else ""
-
-
 def _exponent(alpha: float, interval: Interval | None) -> str:
     """The exponent of steps for a value that falls as steps ** -alpha: positive if the value rises.
 
     >>> _exponent(0.42, Interval(0.33, 0.5, 0.95)), _exponent(-0.11, None)
     ('-0.42 (95 % CI -0.50 to -0.33)', '0.11')
     """
-    if interval is not None and math.isinf(interval.lower) and math.isinf(interval.upper):
-        return f"{-alpha:.2f} (95 % CI has no bounds)"
-    return f"{-alpha:.2f}" + ("" if interval is None else f" (95 % CI {-interval.upper:.2f} to {-interval.lower:.2f})")
-
-
-def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Rows of text under their heads, the first column left and the others right; a row too wide continues below.
-
-    >>> list(columns(("a", "b"), [("one", "2")], 20))
-    ['a    b', 'one  2']
-    """
-    table = [heads, *rows]
-    wide = [max(len(row[column]) for row in table) for column in range(len(heads))]
-    for row in table:
-        cells = [row[0].ljust(wide[0]), *(cell.rjust(wide[column]) for column, cell in enumerate(row[1:], start=1))]
-        yield from _folded(cells, width)
-
-
-def _folded(cells: Sequence[str], width: int) -> Iterator[str]:
-    line = cells[0]
-    for cell in cells[1:]:
-        if len(line) + 2 + len(cell) > width:
-            yield line.rstrip()
-            line = "   "
-        line += "  " + cell
-    yield line.rstrip()
-
-
-def _wrapped(sentences: Iterable[str], width: int) -> Iterator[str]:
-    for sentence in sentences:
-        yield from textwrap.wrap(sentence, max(width, 20), subsequent_indent="  ", break_on_hyphens=False)
+    between = None if interval is None else Interval(-interval.upper, -interval.lower, interval.level)
+    return f"{-alpha:.2f}{in_brackets(bounds_words(between))}"
 
 
 def _percent(gap: float) -> str:
@@ -173,8 +161,3 @@ def _percent(gap: float) -> str:
     """
     value = 100 * gap
     return f"{value:.{2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0}f}"
-
-
-def _between(point: BetaPoint) -> str:
-    interval = point.interval
-    return "-" if interval is None else f"{_percent(interval.lower)} to {_percent(interval.upper)}"

@@ -8,9 +8,9 @@ series also differs by its line or its marker.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from oneclock.recommend import short_beta
 
@@ -20,17 +20,13 @@ Marker = Literal["none", "circle", "square", "triangle", "diamond", "star", "cro
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear axis from `low` to `high` with ticks (position, label); `beyond` labels them again on the opposite side.
-
-    `every` are more ticks, for upright labels; otherwise they are marks without labels.
-    """
+    """A linear axis with ticks (position, label); `beyond` labels them again on the opposite side."""
 
     label: str
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...]
     beyond: tuple[str, ...] = ()
-    every: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Trace:
     """Points in their order, joined by a line unless `dash` is none; `low` and `high` bound a band, None if unknown.
 
     `texts` are shown when the pointer is over a point; by default the x and y values. Traces of one `group` are
-    switched together and share one legend entry; `also` is a second switch across groups.
+    switched together and share one legend entry.
     """
 
     name: str
@@ -51,7 +47,6 @@ class Trace:
     high: tuple[float | None, ...] = ()
     texts: tuple[str, ...] = ()
     group: str = ""
-    also: str = ""
 
 
 def trace(
@@ -69,26 +64,6 @@ def trace(
     """
     x, y, texts = zip(*points, strict=True) if (points := list(points)) else ((), (), ())
     return Trace(name, x, y, color, dash, marker, texts=texts, **{"group": name} | others)
-
-
-class _AtBeta(Protocol):
-    @property
-    def beta(self) -> float: ...
-
-
-T = TypeVar("T", bound=_AtBeta)
-
-
-def unbroken(points: Iterable[T], missing: Collection[float]) -> Iterator[list[T]]:
-    """The points by ascending beta, split where a beta has no result: no line is drawn across it."""
-    part: list[T] = []
-    for point in points:
-        if part and any(part[-1].beta < beta < point.beta for beta in missing):
-            yield part
-            part = []
-        part.append(point)
-    if part:
-        yield part
 
 
 @dataclass(frozen=True)
@@ -136,8 +111,8 @@ class Figure:
     columns: int = 1
 
 
-_LEVEL, _UPRIGHT = 7, 14
-"""How many labels of betas fit along an axis, horizontal and upright."""
+_MOST = 14
+"""How many labels of betas fit along an axis, upright."""
 
 
 def memory_axis(betas: Iterable[float]) -> Axis:
@@ -151,18 +126,12 @@ def memory_axis(betas: Iterable[float]) -> Axis:
     positions = [memory_position(beta) for beta in values]
     wide = positions[-1] - positions[0]
     margin = 0.05 * (wide or 1.0)
-    ticks, every = (_apart(positions, values, wide / most) for most in (_LEVEL, _UPRIGHT))
-    steps = tuple(f"{round(10**position, 1 if position < 1 else 0):,g}" for position, _ in ticks)
-    return Axis("β; above, its memory in steps", positions[0] - margin, positions[-1] + margin, ticks, steps, every)
-
-
-def _apart(positions: Sequence[float], betas: Sequence[float], least: float) -> tuple[tuple[float, str], ...]:
-    """Ticks at the betas from left to right, each at least `least` from the one before."""
     ticks: list[tuple[float, str]] = []
-    for position, beta in zip(positions, betas, strict=True):
-        if not ticks or position - ticks[-1][0] >= least * 0.99:
+    for position, beta in zip(positions, values, strict=True):
+        if not ticks or position - ticks[-1][0] >= wide / _MOST * 0.99:
             ticks.append((position, short_beta(beta)))
-    return tuple(ticks)
+    steps = tuple(f"{round(10**position, 1 if position < 1 else 0):,g}" for position, _ in ticks)
+    return Axis("β; above, its memory in steps", positions[0] - margin, positions[-1] + margin, tuple(ticks), steps)
 
 
 def memory_position(beta: float) -> float:
@@ -201,11 +170,6 @@ def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
     ends = MaxNLocator(nbins=ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     within = [float(tick) for tick in ends if low - 1e-12 <= tick <= high + 1e-12]
     return Axis(label, low, high, tuple((tick, f"{tick:,.10g}") for tick in within))
-
-
-def named_axis(label: str, names: Sequence[str]) -> Axis:
-    """One place per name: 0, 1, 2.. from the top."""
-    return Axis(label, len(names) - 0.5, -0.5, tuple((float(index), name) for index, name in enumerate(names)))
 
 
 def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:

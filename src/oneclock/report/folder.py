@@ -1,7 +1,7 @@
 """A report on disk: the page, the tables, the figures and the data behind them, in one folder.
 
 DIR/report.html
-DIR/tables/NAME.csv .md .tex      the five tables of the paper, and more
+DIR/tables/NAME.csv .tex
 DIR/figures/NAME.png .svg .pdf
 DIR/data/runs.csv curves.csv analysis.json
 """
@@ -9,67 +9,92 @@ DIR/data/runs.csv curves.csv analysis.json
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import shlex
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from oneclock.horizon import Curve
-from oneclock.plain_text import plain_cell, without_places
-from oneclock.report import check_installed, plot
+from oneclock.plain_text import plain_cell
+from oneclock.report import plot
 from oneclock.report import tables as rendering
 from oneclock.report.chart import Figure
 from oneclock.report.overview import overview_figure, overview_table
-from oneclock.report.page import page, waiting_page
-from oneclock.report.rules import gaps_figure
-from oneclock.report.series import series_figure
-from oneclock.report.subject import Subject, subject_of
+from oneclock.report.page import page
+from oneclock.report.several import gaps_figure
 from oneclock.report.surfaces import surface_figures
-from oneclock.report.sweeps import curve_figures, sweep_figures
-from oneclock.rule import REFRESHES, Rule
+from oneclock.report.sweeps import curve_figures, sweep_figure
+from oneclock.rule import Rule
 from oneclock.runs.columns import STATES
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import Sweep
-from oneclock.stats import Analysis, Sweeps, as_json
+from oneclock.runs.sweeps import Sweep, Sweeps
+from oneclock.stats import Analysis, analyse, as_json, read
 from oneclock.stats.tables import EVERY, Table
 
 
+@dataclass(frozen=True)
+class Subject:
+    """The subject of a report: a title, the data and their analysis. `progress` describes an unfinished study."""
+
+    title: str
+    study: Sweeps
+    analysis: Analysis
+    notes: tuple[str, ...] = ()
+    progress: str = ""
+
+
+def subject_of(source: Path, rules: Sequence[Rule] = ()) -> Subject:
+    """A study's folder, or a CSV or Parquet table of runs, analysed with these rules beside the others."""
+    study = read(source)
+    title = source.resolve().name if source.is_dir() else source.stem
+    return Subject(title, study, analyse(study, rules), progress=progress_of(study.states))
+
+
+def progress_of(states: Mapping[str, int]) -> str:
+    """How the runs of a folder ended, in words; empty if all finished.
+
+    >>> progress_of({"finished": 2}), progress_of({"finished": 2, "failed": 1})
+    ('', 'Of 3 runs: 2 finished, 1 failed.')
+    """
+    if not {*states} - {"finished"}:
+        return ""
+    parts = [f"{states[kind]} {kind}" for kind in ("finished", "diverged", "failed", "unfinished") if states.get(kind)]
+    far = " so far" if states.get("unfinished") else ""
+    return f"Of {sum(states.values())} runs{far}: {', '.join(parts)}."
+
+
+def check_installed() -> None:
+    """ImportError with the install command if a drawing package is missing."""
+    if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
+        raise ImportError(f"a report needs {' and '.join(missing)}: pip install 'oneclock[report]'")
+
+
 def tables_of(analysis: Analysis) -> list[Table]:
-    """The overview where there are several experiments, the paper's five tables, then the others that have rows."""
+    """The overview where there are several experiments, then every table that has rows."""
     made = (make(analysis) for make in EVERY)
     first = [overview_table(analysis)] if len(analysis.experiments) > 1 else []
     return [*first, *(table for table in made if table.rows)]
 
 
-def figures_of(subject: Subject) -> list[Figure]:
-    """The figures of the page; the first is that of the first screen."""
-    analysis = subject.analysis
-    figures = [
-        *sweep_figures(analysis, subject.plain_means),
-        *surface_figures(analysis),
-        gaps_figure(analysis),
-        *series_figure(analysis),
-    ]
+def figures_of(analysis: Analysis) -> list[Figure]:
+    """The figures of the page beside the curves; the first is that of the first screen."""
+    sweeps = [sweep_figure(analysis), *surface_figures(analysis), gaps_figure(analysis)]
     if len(analysis.experiments) == 1:
-        return figures
+        return sweeps
     first = overview_figure(analysis)
-    return [first, *(figure for figure in figures if figure.name != first.name)]
+    return [first, *sweeps]
 
 
-def write_report(
-    source: str | Path, out: str | Path | None = None, *, refreshes: float = REFRESHES, rules: Sequence[Rule] = ()
-) -> Path:
+def write_report(source: str | Path, out: str | Path | None = None, *, rules: Sequence[Rule] = ()) -> Path:
     """Write the report of a study: the page, its tables, figures and data.
 
     Args:
         source: A study's folder, or a CSV, TSV or Parquet file of runs.
         out: The folder to write; by default `report` below a study's folder, where a sweep writes it too, and `report`
             beside you for a file.
-        refreshes: R0 of the refresh rule whose choice is marked.
         rules: Other rules to put side by side.
 
     Returns:
@@ -81,7 +106,7 @@ def write_report(
     """
     out = default_folder(Path(source)) if out is None else Path(out)
     typed = shlex.join(["oneclock", "report", Path(source).resolve().name, "--out", out.resolve().name])
-    return write_subject(subject_of(Path(source), refreshes, rules), out, typed)
+    return write_subject(subject_of(Path(source), rules), out, typed)
 
 
 def default_folder(source: Path) -> Path:
@@ -93,135 +118,61 @@ def default_folder(source: Path) -> Path:
     return source / "report" if source.is_dir() else Path("report")
 
 
-def write_subject(
-    subject: Subject,
-    out: Path,
-    command: str,
-    formats: Sequence[str] = plot.FORMATS,
-    reload_seconds: int | None = None,
-) -> Path:
+def write_subject(subject: Subject, out: Path, command: str, formats: Sequence[str] = plot.FORMATS) -> Path:
     """Write the whole report below `out`, with printed figures in these formats. Returns the path of its page."""
     check_installed()
-    analysis = subject.analysis
-    tables = tables_of(analysis)
-    figures = figures_of(subject)
-    curves = list(curve_figures(subject.study, analysis))
-    _make(out)
+    tables = tables_of(subject.analysis)
+    figures = figures_of(subject.analysis)
+    curves = list(curve_figures(subject.study, subject.analysis))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{out} is a file and cannot be the report's folder; name another (--out)") from None
     for table in tables:
         rendering.save_table(table, out / "tables")
     _write_data(subject, out / "data")
     if formats:
         for figure in (*figures, *curves):
             plot.save_figure(figure, out / "figures", formats)
-    return _moved(out / "report.html", page(subject, tables, figures, curves, command, formats, reload_seconds))
+    return _moved(out / "report.html", page(subject, tables, figures, curves, command, formats))
 
 
-def watch(
-    read: Callable[[], Subject],
-    done: Callable[[], bool],
-    title: str,
-    out: Path,
-    command: str,
-    seconds: int,
-) -> Path:
-    """Write the report again every `seconds` until `done`, then once more with its figures.
-
-    Returns the path of the page. If it is interrupted, the page stops reloading itself.
-    """
-    try:
-        while not done():
-            watch_once(read, title, out, command, seconds)
-            time.sleep(seconds)
-    except KeyboardInterrupt:
-        watch_once(read, title, out, command, None)
-        raise
-    return write_subject(read(), out, command)
-
-
-def watch_once(read: Callable[[], Subject], title: str, out: Path, command: str, seconds: int | None) -> Path:
-    """The report so far, on a page that reloads itself; without results, a page that says so."""
-    check_installed()
-    try:
-        subject = read()
-    except ValueError as error:
-        _make(out)
-        return _moved(out / "report.html", waiting_page(title, without_places(str(error)), command, seconds))
-    return write_subject(subject, out, command, formats=(), reload_seconds=seconds)
-
-
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ValueError(
-            f"{out} cannot be the report's folder, because it is a file; name another one (--out)"
-        ) from None
+_RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")
 
 
 def _write_data(subject: Subject, folder: Path) -> None:
     """Every run, every evaluation, and the analysis: the numbers behind the figures, in full precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_csv(folder / "runs.csv", (*_RUN, *_LOSSES), _runs(subject.study, subject.analysis))
-    _write_csv(folder / "curves.csv", (*_RUN, *_EVALUATIONS), _evaluations(subject.study))
+    runs = [(_head(sweep, run), run) for sweep in subject.study.sweeps for run in sweep.runs]
+    losses = ((*head, run.best_loss, run.best_train_loss) for head, run in runs)
+    _write_csv(folder / "runs.csv", (*_RUN, "min_val_loss", "min_train_loss"), losses)
+    evaluations = ((*head, *one) for head, run in runs for one in _evaluations(run))
+    _write_csv(folder / "curves.csv", (*_RUN, "step", "val_loss", "train_loss"), evaluations)
     text = json.dumps(as_json(subject.analysis), indent=1, allow_nan=False)
     (folder / "analysis.json").write_text(text + "\n", encoding="utf-8")
 
 
-_RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")
-_LOSSES = ("min_val_loss", "min_train_loss")
-_EVALUATIONS = ("step", "val_loss", "train_loss")
-
-
-def _runs(study: Sweeps, analysis: Analysis) -> Iterator[str]:
-    used = {result.name: result.horizons.used for result in analysis.experiments}
-    for sweep in study.sweeps:
-        for run in sweep.runs:
-            yield _line(*_head(sweep, used[sweep.name], run), run.best_loss, run.best_train_loss)
-
-
-def _head(sweep: Sweep, t_es: float | None, run: RunRecord) -> tuple[Any, ...]:
+def _head(sweep: Sweep, run: RunRecord) -> tuple[Any, ...]:
     """The cells that name a run in a table, with its status: without it a diverged run would look like a good one, and
     nobody would know that a beta without a result was swept.
     """
     beta, beta2 = (run.beta, None) if run.key.is_tied else run.key.betas
     status = "diverged" if run.diverged else run.status if run.status in STATES else "unfinished"
-    return sweep.name, sweep.split, sweep.budget, t_es, beta, beta2, run.lr, run.seed, status
+    name = plain_cell(sweep.name)
+    return name, sweep.split, sweep.budget, sweep.t_es, beta, beta2, run.lr, run.seed, status
 
 
-def _evaluations(study: Sweeps) -> Iterator[str]:
-    """One row per evaluation.
-
-    The cells that all rows of a run share are formatted once, since there may be millions of rows.
-    """
-    for sweep in study.sweeps:
-        for run in sweep.runs:
-            start = _line(*_head(sweep, sweep.t_es, run)).removesuffix(_END)
-            val, train = (_texts(curve) for curve in (run.val, run.train))
-            for step in sorted(val | train) or [
-                0
-            ]:  # a run without a finite loss keeps one row, otherwise it would be missing
-                yield f"{start},{step!r},{val.get(step, '')},{train.get(step, '')}{_END}"
+def _evaluations(run: RunRecord) -> Iterator[tuple[float, float | None, float | None]]:
+    """Step and losses; a run without a finite loss keeps one row, otherwise it would be missing."""
+    val, train = ({} if one is None else dict(zip(one.steps, one.losses, strict=True)) for one in (run.val, run.train))
+    for step in sorted(val | train) or [0]:
+        yield step, val.get(step), train.get(step)
 
 
-def _texts(curve: Curve | None) -> dict[float, str]:
-    """The losses at their steps, in full precision."""
-    return {} if curve is None else dict(zip(curve.steps, map(repr, curve.losses), strict=True))
-
-
-_END = "\r\n"
-
-
-def _line(*cells: Any) -> str:
-    """The cells as a line of CSV. It ends with CR LF, so names that contain either are quoted."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator=_END).writerow([plain_cell(c) if isinstance(c, str) else c for c in cells])
-    return line.getvalue()
-
-
-def _write_csv(path: Path, columns: Sequence[str], lines: Iterator[str]) -> None:
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(_line(*columns))
-        file.writelines(lines)
+        csv.writer(file).writerows([columns])
+        csv.writer(file).writerows(rows)
 
 
 def _moved(path: Path, text: str) -> Path:

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from oneclock.recommend import short_beta
 from oneclock.report.chart import Figure
-from oneclock.report.selection import experiments_to_draw, words_on_rest
-from oneclock.report.series import series_figure
-from oneclock.report.sweeps import CAPTION, all_betas, sweep_chart
+from oneclock.report.several import series_figure
+from oneclock.report.sweeps import sweep_figure
 from oneclock.runs.best import ci_words
 from oneclock.runs.paired import Difference
 from oneclock.stats.analyse import Analysis
@@ -33,14 +32,17 @@ def overview_table(analysis: Analysis) -> Table:
     costs = [_costs(result) for result in analysis.experiments]
     with_lr = any(result.best.lr is not None for result in analysis.experiments)
     columns = [Column("Experiment"), Column("Steps", form=",g"), Column("Best beta"), Column("95 % CI")]
-    if with_lr:
-        columns.append(Column("lr", form="g"))
+    columns += [Column("lr", form="g")] if with_lr else []
     first = len(columns)
     columns += [Column(name, ABOVE, ".2f", percent=True) for name in costs[0]]
-    rows = [
-        (*_found(result, with_lr), *(None if one is None else round(one.value, 4) + 0.0 for one in cost.values()))
-        for result, cost in zip(analysis.experiments, costs, strict=True)
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for result, cost in zip(analysis.experiments, costs, strict=True):
+        best = result.best
+        beta = None if best.beta is None else short_beta(best.beta)
+        interval = None if best.interval is None else ci_words(best.interval).partition("CI ")[2]
+        lr = (best.lr,) if with_lr else ()
+        above = (None if one is None else round(one.value, 4) + 0.0 for one in cost.values())
+        rows.append((result.name, result.steps, beta, interval, *lr, *above))
     different = frozenset(
         (row, first + index)
         for row, cost in enumerate(costs)
@@ -50,20 +52,13 @@ def overview_table(analysis: Analysis) -> Table:
     return Table("overview", "All experiments", tuple(columns), tuple(rows), different, notes=tuple(_notes(costs)))
 
 
-def _found(result: ExperimentResult, with_lr: bool) -> tuple[Cell, ...]:
-    best = result.best
-    beta = None if best.beta is None else short_beta(best.beta)
-    interval = None if best.interval is None else ci_words(best.interval).partition("CI ")[2]
-    return (result.name, result.steps, beta, interval, *((best.lr,) if with_lr else ()))
-
-
 def _costs(result: ExperimentResult) -> dict[str, Difference | None]:
     """The loss of each default pair and of the recommended beta above the best beta; None if not measured."""
     differences = {one.betas: one.difference for one in result.best.baselines}
     costs: dict[str, Difference | None] = {str(pair): differences.get(pair) for pair in DEFAULT_BETAS}
-    rule = next(rule for rule in result.rules if rule.name == "recommended")
-    excess = None if result.best.beta is None else rule.excess
-    costs["recommended"] = None if excess is None else Difference(excess, rule.interval)
+    rule = result.rules[0]
+    measured = result.best.beta is not None and rule.excess is not None
+    costs["recommended"] = Difference(rule.excess or 0.0, rule.interval) if measured else None
     return costs
 
 
@@ -78,8 +73,4 @@ def _notes(costs: Sequence[dict[str, Difference | None]]) -> Iterator[str]:
 
 def overview_figure(analysis: Analysis) -> Figure:
     """The series with its exponent where the study is one, and otherwise a small panel per experiment."""
-    for figure in series_figure(analysis):
-        return figure
-    charts = tuple(sweep_chart(result, all_betas(analysis), cut=SMALL_CUT) for result in experiments_to_draw(analysis))
-    caption = " ".join(filter(None, (CAPTION, words_on_rest(analysis))))
-    return Figure("overview", "All sweeps", caption, charts, min(3, len(charts)))
+    return next(series_figure(analysis), None) or sweep_figure(analysis, "overview", SMALL_CUT)

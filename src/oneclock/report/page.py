@@ -14,17 +14,17 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oneclock.report import words
-from oneclock.report.chart import Figure
-from oneclock.report.explorer import chart_data, explorer
+from oneclock.report.chart import Chart, Figure
 from oneclock.report.palette import colours
-from oneclock.report.selection import words_on_rest
-from oneclock.report.subject import Subject
-from oneclock.report.tables import numeric_columns, shown_cells
+from oneclock.report.tables import FORMATS, column_groups, numeric_columns, shown_cells
 from oneclock.stats.tables import Table
+from oneclock.stats.verdict import comparison_words
+
+if TYPE_CHECKING:
+    from oneclock.report.folder import Subject
 
 DATA_FILES = (("runs.csv", "every run"), ("curves.csv", "every evaluation"), ("analysis.json", "the whole analysis"))
 
@@ -36,67 +36,16 @@ def page(
     curves: Sequence[Figure],
     command: str,
     formats: Sequence[str],
-    reload_seconds: int | None = None,
 ) -> str:
-    """The page of a subject. It shows `figures`, the first one on the first screen.
+    """The page of a subject. The first figure is on the first screen; with several experiments the first table is too.
 
-    `curves` are only linked, because the explorer draws them. With several experiments the first table is on the first
-    screen too. `formats` are those of the printed figures beside the page. With `reload_seconds` it reloads itself.
+    `formats` are those of the printed figures beside the page.
     """
-    analysis = subject.analysis
-    shown = explorer(subject.study, analysis)
-    return _rendered(
-        subject=subject,
-        command=command,
-        reload_seconds=reload_seconds,
-        refreshes=f"{analysis.summary.refreshes:g}",
-        single=(single := len(analysis.experiments) == 1),
-        overview=None if single else _table(tables[0]),
-        over_all=list(words.over_all(analysis)),
-        experiments=[
-            {
-                "name": result.name,
-                "heldout": result.split == "heldout",
-                "answer": words.answer(result),
-                "why": words.why(result, analysis.summary.refreshes),
-            }
-            for result in analysis.experiments
-        ],
-        sure=list(words.how_sure(analysis)),
-        calibration=analysis.calibration.verdict,
-        missing=analysis.missing,
-        figures=list(enumerate(figures)),
-        surfaces=[index for index, figure in enumerate(figures) if figure.name.startswith("surface-")],
-        formats=formats,
-        curve_names=[(figure.name, figure.title.partition(": ")[2]) for figure in curves],
-        tables=[_table(table) for table in (tables if single else tables[1:])],
-        drawn=[experiment["name"] for experiment in shown["experiments"]],
-        not_drawn=words_on_rest(analysis),
-        last_stop=len(shown["stops"]) - 1,
-        data={
-            "explorer": shown,
-            "figures": [[chart_data(chart) for chart in figure.charts] for figure in figures],
-            "reload_seconds": reload_seconds,
-        },
-    )
-
-
-def waiting_page(title: str, reason: str, command: str, reload_seconds: int | None) -> str:
-    """The page of a study without results yet; it reloads itself if seconds are given."""
-    return _rendered(
-        subject={"title": title},
-        command=command,
-        reload_seconds=reload_seconds,
-        experiments=[],
-        empty=f"Nothing to show yet: {reason}.",
-        data={"reload_seconds": reload_seconds},
-    )
-
-
-def _rendered(**values: Any) -> str:
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
+    analysis = subject.analysis
+    single, shown = len(analysis.experiments) == 1, [*figures, *curves]
     folder = files("oneclock.report") / "page"
     script = (folder / "page.js").read_text(encoding="utf-8")
     environment = Environment(
@@ -112,33 +61,45 @@ def _rendered(**values: Any) -> str:
         version=version("oneclock"),
         python=platform.python_version(),
         data_files=DATA_FILES,
-        **values,
+        table_formats=FORMATS,
+        table_groups=column_groups,
+        table_cells=shown_cells,
+        table_numeric=numeric_columns,
+        subject=subject,
+        command=command,
+        single=single,
+        overview=None if single else tables[0],
+        over_all=list(words.over_all(analysis)),
+        experiments=[{"name": result.name, "answer": words.answer(result)} for result in analysis.experiments],
+        sure=list(comparison_words(analysis.comparisons)),
+        missing=analysis.missing,
+        figures=list(enumerate(shown)),
+        surfaces=[index for index, figure in enumerate(shown) if figure.name.startswith("surface-")],
+        curves=[index for index, figure in enumerate(shown) if index >= len(figures)],
+        formats=formats,
+        tables=tables if single else tables[1:],
+        data={"figures": [[chart_data(chart) for chart in figure.charts] for figure in shown]},
     )
 
 
-def _table(table: Table) -> dict[str, Any]:
-    """A table as the template reads it; `value` is what a column is sorted by, None if it is not known."""
-    numeric = numeric_columns(table)
-    groups = [(group, len(list(members))) for group, members in groupby(table.columns, key=lambda column: column.group)]
+def chart_data(chart: Chart) -> dict[str, Any]:
+    """A chart as the page reads it: numbers with six digits, without empty fields."""
     return {
-        "name": table.name,
-        "title": table.title,
-        "notes": table.notes,
-        "groups": groups if any(group for group, _ in groups) else [],
-        "columns": [(column.title, number) for column, number in zip(table.columns, numeric, strict=True)],
-        "rows": [
-            {
-                "rule": row in table.rules_after,
-                "cells": [
-                    {
-                        "text": text,
-                        "value": table.rows[row][column],
-                        "numeric": numeric[column],
-                        "best": (row, column) in table.best,
-                    }
-                    for column, text in enumerate(texts)
-                ],
-            }
-            for row, texts in enumerate(shown_cells(table))
+        "title": chart.title,
+        "x": vars(chart.x),
+        "y": vars(chart.y),
+        "series": [
+            {name: _short(value) for name, value in vars(series).items() if name in "xy" or value not in ("", ())}
+            for series in chart.series
         ],
+        "spans": [vars(span) for span in chart.spans],
+        "lines": [vars(line) for line in chart.lines],
+        "folded": chart.folded,
     }
+
+
+def _short(value: Any) -> Any:
+    """Numbers to six digits: what a screen can show."""
+    if isinstance(value, tuple):
+        return [_short(item) for item in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value

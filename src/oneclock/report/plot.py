@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from oneclock.plain_text import printable
 from oneclock.report.chart import Chart, Figure, ReferenceLine, Span, Trace
-from oneclock.report.palette import INK, colours
+from oneclock.report.palette import colours
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -81,7 +80,8 @@ def _drawn(figure: Figure) -> Any:
 
     rows = math.ceil(len(figure.charts) / figure.columns)
     handles = _legend(figure)
-    wide = _legend_columns(list(handles), 3 if figure.columns > 1 else 4)
+    letters = max(map(len, handles), default=0) + _LEGEND_HANDLE
+    wide = min(max(_LEGEND_LETTERS // letters, 1), 4, max(len(handles), 1))
     legend_rows = math.ceil(len(handles) / wide)
     height = rows * max(map(_panel_height, figure.charts)) + legend_rows * _LEGEND_ROW + 0.35
     paper = Paper(figsize=(_WIDTH, height), layout="constrained")
@@ -96,19 +96,6 @@ def _drawn(figure: Figure) -> Any:
         handles=list(handles.values()), labels=list(map(printable, handles)), loc="outside lower center", ncols=wide
     )
     return paper
-
-
-def _legend_columns(labels: Sequence[str], most: int) -> int:
-    """As many columns as fit the width.
-
-    >>> _legend_columns(["short"] * 4, most=4), _legend_columns(["a name of thirty-five letters or so"] * 4, most=4)
-    (4, 2)
-    """
-    for columns in range(min(most, len(labels)), 1, -1):
-        groups = np.array_split([len(label) for label in labels], columns)  # as matplotlib does
-        if sum(int(group.max()) for group in groups) + _LEGEND_HANDLE * columns <= _LEGEND_LETTERS:
-            return columns
-    return 1
 
 
 def _panel_height(chart: Chart) -> float:
@@ -127,10 +114,8 @@ def _draw(chart: Chart, axis: Any, ticks: int) -> None:
     kept = chart.x.ticks[::every]
     if chart.x.beyond:
         axis.secondary_xaxis("top").set_xticks([position for position, _ in kept], chart.x.beyond[::every])
-    if chart.x.every:
-        axis.set_xticks(*zip(*chart.x.every, strict=True), rotation=90, fontsize=7)
-    else:
-        axis.set_xticks([position for position, _ in kept], [text for _, text in kept])
+    upright = {"rotation": 90, "fontsize": 7} if every > 1 else {}
+    axis.set_xticks([position for position, _ in chart.x.ticks], [text for _, text in chart.x.ticks], **upright)
     axis.set_yticks([position for position, _ in chart.y.ticks], [printable(text) for _, text in chart.y.ticks])
     axis.set_xlabel(chart.x.label)
     axis.set_ylabel(chart.y.label)
@@ -162,8 +147,6 @@ def _legend(figure: Figure) -> dict[str, Any]:
         for series in chart.series:
             if series.group:
                 entries.setdefault(series.group, Line2D([], [], **_series(series)))
-            if series.also:
-                others.setdefault(series.also, Line2D([], [], **_series(replace(series, color=INK))))
         for line in chart.lines:
             others.setdefault(line.label, Line2D([], [], **_line(line)))
         for span in chart.spans:

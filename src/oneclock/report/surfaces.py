@@ -1,9 +1,9 @@
-"""The figure of a sweep over beta and learning rate, as values: the plane of both, and the valley along beta."""
+"""The figure of a sweep over beta and learning rate, as values: the plane of both."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from oneclock.report import palette
 from oneclock.report.chart import (
@@ -17,12 +17,9 @@ from oneclock.report.chart import (
     log_axis,
     memory_axis,
     memory_position,
-    number_axis,
-    padded,
     trace,
-    unbroken,
 )
-from oneclock.report.selection import experiments_to_draw
+from oneclock.report.sweeps import experiments_to_draw
 from oneclock.runs.key import safe_name
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.exponents import Surface, SurfaceCell
@@ -32,10 +29,9 @@ SHADES = 5
 """Shades of the plane; all have about the same number of cells."""
 
 _CAPTION = (
-    "Left: every pair that ran, shaded by the rank of its loss. The star is the lowest cell, the diamond the minimum "
+    "Every pair that ran, shaded by the rank of its loss. The star is the lowest cell, the diamond the minimum "
     "of a fitted quadratic, with its 95 % CIs. The dashed path is the best beta at each learning rate where three or "
-    "more betas ran. Right: the loss at each beta's own best learning rate. In the lab's experiments, the learning "
-    "rate is a factor of the default."
+    "more betas ran."
 )
 
 
@@ -43,47 +39,26 @@ def surface_figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure per experiment that is drawn and was swept over learning rates too."""
     for result in experiments_to_draw(analysis):
         if result.surface is not None:
-            charts = plane_chart(result.surface), profile_chart(result.surface, result.not_measured)
             name = f"surface-{safe_name(result.name)}"
-            yield Figure(name, f"Beta and learning rate: {result.name}", _CAPTION, charts, 2)
+            chart = plane_chart(result.surface)
+            yield Figure(name, f"Beta and learning rate: {result.name}", _CAPTION, (chart,))
 
 
 def plane_chart(surface: Surface) -> Chart:
     """The cells over beta and learning rate, the lowest of them, and the fitted pair where there is one."""
     lrs = [cell.lr for cell in surface.cells]
-    lowest = next(cell for cell in surface.cells if (cell.beta, cell.lr) == surface.lowest)
+    lowest = min(surface.cells, key=lambda cell: (cell.loss, cell.beta, cell.lr))
+    star = (memory_position(lowest.beta), math.log10(lowest.lr), f"lowest: {_words(lowest)}")
     return Chart(
         title="beta and learning rate",
         x=_betas(surface),
         y=log_axis("learning rate", min(lrs) / 1.3, max(lrs) * 1.3),
-        series=(*_shades(surface), *_path(surface), _lowest(lowest, math.log10(lowest.lr)), *_fitted(surface)),
-        spans=tuple(_span(surface)),
-    )
-
-
-def profile_chart(surface: Surface, not_measured: Collection[float] = ()) -> Chart:
-    """The loss at each beta's best learning rate; no line across a beta without a loss."""
-    best: dict[float, SurfaceCell] = {}
-    for cell in _finite(surface):
-        best[cell.beta] = min(best.get(cell.beta, cell), cell, key=lambda one: one.loss)
-    cells = [best[beta] for beta in sorted(best)]
-    missing = {*not_measured, *(cell.beta for cell in surface.cells)} - best.keys()
-    valley = [
-        trace(
-            "each beta at its best learning rate",
-            [(memory_position(cell.beta), cell.loss, _words(cell)) for cell in part],
-            palette.CURVE,
-            "solid",
-            "circle",
-        )
-        for part in unbroken(cells, missing)
-    ]
-    lowest = min(cells, key=lambda cell: cell.loss)
-    return Chart(
-        title="at each beta's best learning rate",
-        x=_betas(surface),
-        y=number_axis("loss, of the mean seed", *padded(cell.loss for cell in cells)),
-        series=(*valley, _lowest(lowest, lowest.loss)),
+        series=(
+            *_shades(surface),
+            *_path(surface),
+            trace("lowest cell", [star], palette.ORACLE, marker="star"),
+            *_fitted(surface),
+        ),
         spans=tuple(_span(surface)),
     )
 
@@ -121,11 +96,6 @@ def _path(surface: Surface) -> Iterator[Trace]:
     best = [min(by_lr[lr], key=lambda cell: cell.loss) for lr in sorted(by_lr) if len(by_lr[lr]) >= 3]
     if len(best) > 1:
         yield _cells("best beta at each learning rate", best, palette.INK, "none", "dashed")
-
-
-def _lowest(cell: SurfaceCell, height: float) -> Trace:
-    point = (memory_position(cell.beta), height, f"lowest: {_words(cell)}")
-    return trace("lowest cell", [point], palette.ORACLE, marker="star")
 
 
 def _fitted(surface: Surface) -> Iterator[Trace]:

@@ -1,70 +1,94 @@
-"""The figures of single experiments, as plain values: the beta sweep, and the validation curves behind it."""
+"""The figures of single experiments, as plain values: the beta sweep, and the validation curves behind it.
+
+Of a large study a page draws some experiments and curves. The tables and the data beside the page have all.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from statistics import median, quantiles
 
-from oneclock.horizon import early_stop
 from oneclock.recommend import short_beta
 from oneclock.report import palette
 from oneclock.report.chart import (
     Axis,
     Chart,
     Figure,
-    Marker,
-    ReferenceLine,
-    Span,
     Trace,
     memory_axis,
     memory_position,
     number_axis,
     padded,
     trace,
-    unbroken,
 )
-from oneclock.report.selection import FEW, by_rank, experiments_to_draw, words_on_rest
 from oneclock.report.words import above
 from oneclock.runs.key import safe_name
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import error_bars
-from oneclock.runs.table import Sweep, Sweeps
+from oneclock.runs.sweeps import Sweep, Sweeps, error_bars
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import BetaPoint, ExperimentResult
 from oneclock.stats.verdict import count_of
 
-SPLIT_TITLES = {"development": "development experiments", "heldout": "held-out experiments"}
-
 CUT = 8
 """The axis ends where a loss lies this many times as far above the lowest loss as the median does."""
+
+MANY = 16
+"""Up to this many experiments are all drawn."""
+
+MOST = 6
+"""Of more, this many are drawn: those in which the recommended beta loses most."""
+
+FEW = 5
+"""Betas whose curves are visible at first; a click shows the others."""
+
+POINTS = 160_000
+"""The most evaluations on a page; if there are more, the curves of the best betas are drawn."""
 
 CAPTION = (
     "The smallest validation loss at each beta, paired by seed; bars and band are the spread of seeds. The star is the "
     "best beta, the diamond the recommended one. Level lines are default betas. A beta without a result leaves a gap "
     "in the line. Very high losses are cut off."
 )
-_PAPER_CAPTION = (
-    "The smallest validation loss at each beta, mean over seeds; bars and band are their spread. The star is the best "
-    "beta. The vertical line is at the smallest mean, the diamond at the choice of the paper's rule. Shaded: the "
-    "betas, and so the horizons, for which that choice stays the same."
-)
 
 
-def sweep_figures(analysis: Analysis, as_paper: bool = False) -> list[Figure]:
-    """One figure per split, one panel per experiment that is drawn; with means and marks as in the paper."""
-    refreshes = analysis.summary.refreshes if as_paper else None
-    caption = " ".join(filter(None, (_PAPER_CAPTION if as_paper else CAPTION, words_on_rest(analysis))))
-    figures = []
-    for split, title in SPLIT_TITLES.items():
-        members = [result for result in experiments_to_draw(analysis) if result.split == split]
-        charts = tuple(sweep_chart(result, all_betas(analysis), refreshes) for result in members)
-        if charts:
-            name, columns = f"beta-sweeps-{split}", min(3, len(charts))
-            figures.append(Figure(name, f"Beta sweeps: {title}", caption, charts, columns))
-    return figures
+def experiments_to_draw(analysis: Analysis) -> tuple[ExperimentResult, ...]:
+    """The experiments to draw, in their order: all, or in a large study the most important ones."""
+    if len(analysis.experiments) <= MANY:
+        return analysis.experiments
+    kept = sorted(analysis.experiments, key=_cost, reverse=True)[:MOST]
+    return tuple(result for result in analysis.experiments if any(result is one for one in kept))
+
+
+def words_on_rest(analysis: Analysis) -> str:
+    """A sentence on the experiments that are not drawn; empty if there are none."""
+    if (count := len(analysis.experiments)) <= MANY:
+        return ""
+    return (
+        f"Of {count:,} experiments {MOST} are drawn: those in which the recommended beta loses most. "
+        "All are in the answer above, in the tables, and in the data beside this page."
+    )
+
+
+def by_rank(runs: Sequence[RunRecord], result: ExperimentResult) -> list[RunRecord]:
+    """Runs from the beta with the smallest loss to the largest, each with its seeds, untied pairs last."""
+    loss = {point.beta: point.loss for point in result.points}
+    return sorted(runs, key=lambda run: (not run.key.is_tied, loss.get(run.key.betas[0], math.inf), run.key.betas[0]))
+
+
+def _cost(result: ExperimentResult) -> float:
+    """What the recommended beta loses in an experiment; infinite if that was not measured."""
+    excess = result.rules[0].excess
+    return math.inf if excess is None else excess
+
+
+def sweep_figure(analysis: Analysis, name: str = "beta-sweeps", cut: float = CUT) -> Figure:
+    """One panel per experiment that is drawn."""
+    betas = all_betas(analysis)
+    charts = tuple(sweep_chart(result, betas, cut) for result in experiments_to_draw(analysis))
+    caption = " ".join(filter(None, (CAPTION, words_on_rest(analysis))))
+    return Figure(name, "Beta sweeps", caption, charts, min(3, len(charts)))
 
 
 def all_betas(analysis: Analysis) -> list[float]:
@@ -72,38 +96,41 @@ def all_betas(analysis: Analysis) -> list[float]:
     return sorted({point.beta for result in analysis.experiments for point in result.points})
 
 
-def sweep_chart(
-    result: ExperimentResult, betas: Sequence[float], refreshes: float | None = None, cut: float = CUT
-) -> Chart:
-    """L(beta) of one experiment with its best beta, the recommended beta and the default betas.
+def sweep_chart(result: ExperimentResult, betas: Sequence[float], cut: float = CUT) -> Chart:
+    """The loss over beta of one experiment with its best beta, the recommended beta and the default betas.
 
-    The axis covers `betas`, so that panels can be compared. With `refreshes` it is drawn as in the paper: plain means,
-    all of them visible, and the choice of the refresh rule with this R0.
+    The axis covers `betas`, so that panels can be compared.
     """
     points = [point for point in result.points if math.isfinite(point.loss)]
-    if refreshes is not None:
-        points = [replace(point, loss=point.mean_loss) for point in points]
     missing = [*result.not_measured, *(point.beta for point in result.points if not math.isfinite(point.loss))]
     x = memory_axis(betas)
     curves = [_sweep_line(part) for part in unbroken(points, missing)]
-    marks = [*_marks(result, points, refreshes), *_default_betas(result, x)]
+    marks = [*_marks(result, points), *_default_betas(result, x)]
     return Chart(
         title=result.name,
         x=x,
-        y=number_axis(
-            "smallest validation loss", *padded(_in_sight(curves, marks, cut if refreshes is None else math.inf))
-        ),
+        y=number_axis("smallest validation loss", *padded(_in_sight(curves, marks, cut))),
         series=(*curves, *marks),
-        spans=tuple(_stable(result, refreshes, x)) if refreshes is not None else (),
-        lines=tuple(_smallest_mean(result)) if refreshes is not None else (),
     )
+
+
+def unbroken(points: Iterable[BetaPoint], missing: Collection[float]) -> Iterator[list[BetaPoint]]:
+    """The points by ascending beta, split where a beta has no result: no line is drawn across it."""
+    part: list[BetaPoint] = []
+    for point in points:
+        if part and any(part[-1].beta < beta < point.beta for beta in missing):
+            yield part
+            part = []
+        part.append(point)
+    if part:
+        yield part
 
 
 def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: float) -> list[float]:
     """The losses that the axis must show: best, recommended and default betas, and losses up to `cut`."""
     losses = [loss for curve in curves for loss in curve.y]
     low = min(losses, default=0.0)
-    top = low + cut * (median(losses) - low) if losses and cut < math.inf else math.inf
+    top = low + cut * (median(losses) - low) if losses else 0.0
     bars = [bar for curve in curves for bar in (*curve.low, *curve.high) if bar is not None]
     marked = [y for mark in marks if mark.marker != "ring" for y in (*mark.y, *mark.low, *mark.high) if y is not None]
     return [*(value for value in (*losses, *bars) if value <= top), *marked] or [0.0]
@@ -111,45 +138,31 @@ def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: float) -> li
 
 def _sweep_line(points: list[BetaPoint]) -> Trace:
     """The losses with the spread of their seeds."""
-    bars = [
-        (p.loss - p.below, p.loss + p.above) if p.below is not None and p.above is not None else None for p in points
-    ]
-    low, high = (tuple(None if bar is None else bar[side] for bar in bars) if any(bars) else () for side in (0, 1))
-    return trace("loss", _positions(points), palette.CURVE, "solid", "circle", low=low, high=high)
+    low = tuple(None if p.below is None else p.loss - p.below for p in points)
+    high = tuple(None if p.above is None else p.loss + p.above for p in points)
+    band = {"low": low, "high": high} if any(high) else {}
+    return trace("loss", _positions(points), palette.CURVE, "solid", "circle", **band)
 
 
 def _positions(points: Iterable[BetaPoint]) -> list[tuple[float, float, str]]:
     return [(memory_position(point.beta), point.loss, point_words(point)) for point in points]
 
 
-def _marks(result: ExperimentResult, points: list[BetaPoint], refreshes: float | None) -> Iterator[Trace]:
-    """Open rings at betas with one seed, a star at the best beta, a frame at the recommended beta or the rule's
-    choice.
+def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]:
+    """Open rings at betas with one seed, a star at the best beta, a frame at the recommended beta, which may lie
+    between swept betas.
     """
     if single := [point for point in points if point.seeds == 1]:
         yield trace("one seed", _positions(single), palette.CURVE, marker="ring")
-    marked: list[tuple[str, float | None, str, Marker]] = [
-        ("best beta", result.best.beta, palette.ORACLE, "star"),
-        ("the rule's choice", result.selected_beta if refreshes is not None else None, palette.RULE, "frame"),
-    ]
-    for name, beta, color, marker in marked:
-        marks = [
-            (x, y, f"{name}: {text}") for x, y, text in _positions(point for point in points if point.beta == beta)
-        ]
-        if marks:
-            yield trace(name, marks, color, marker=marker)
-    if refreshes is None:
-        yield from _recommended(result, points)
-
-
-def _recommended(result: ExperimentResult, points: Sequence[BetaPoint]) -> Iterator[Trace]:
-    """The recommended beta at its exact position, also between swept betas."""
-    rule = next(rule for rule in result.rules if rule.name == "recommended")
-    best = next((point.loss for point in points if point.beta == result.best.beta), None)
-    if best is not None and rule.beta is not None and rule.excess is not None and math.isfinite(rule.excess):
-        name = "recommended beta"
+    best = [point for point in points if point.beta == result.best.beta]
+    if not best:
+        return
+    star = [(x, y, f"best beta: {text}") for x, y, text in _positions(best)]
+    yield trace("best beta", star, palette.ORACLE, marker="star")
+    rule, name = result.rules[0], "recommended beta"
+    if rule.beta is not None and rule.excess is not None and math.isfinite(rule.excess):
         text = f"{name} {short_beta(rule.beta)}: {above(rule.excess, rule.interval)}"
-        position = (memory_position(rule.beta), best + abs(best) * rule.excess, text)
+        position = (memory_position(rule.beta), best[0].loss * (1 + rule.excess), text)
         yield trace(name, [position], palette.RULE, marker="frame")
 
 
@@ -165,18 +178,6 @@ def _default_betas(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
             yield trace(pair.name, ends, palette.FIXED, palette.dash(index), low=low, high=high)
 
 
-def _stable(result: ExperimentResult, refreshes: float, axis: Axis) -> Iterator[Span]:
-    """The betas 1 - R0 / T of the horizons T that leave the choice as it is: log10(T / R0) on the memory axis."""
-    if result.selected_beta is not None:
-        low = math.log10(result.stable_from / refreshes) if result.stable_from else axis.low
-        high = math.log10(result.stable_to / refreshes) if result.stable_to else axis.high
-        yield Span(max(low, axis.low), min(high, axis.high), palette.RULE, "horizons with the same choice")
-
-
-def _smallest_mean(result: ExperimentResult) -> Iterator[ReferenceLine]:
-    yield ReferenceLine(memory_position(result.oracle_beta), "x", palette.ORACLE, "smallest mean loss", "dashdot")
-
-
 def point_words(point: BetaPoint) -> str:
     """One beta of a sweep in words: its loss, its gap with its interval, its seeds."""
     lr = "" if point.lr is None else f", lr {point.lr:g}"
@@ -185,55 +186,38 @@ def point_words(point: BetaPoint) -> str:
 
 
 def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
-    """One figure per experiment that is drawn and has curves."""
+    """One figure per experiment that is drawn and has curves; of very many evaluations, those of the best betas."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
-    caption = (
-        "Validation loss of every run; runs of one beta share a colour and a dash. A cross is where early stopping "
-        "would have ended the run; the vertical lines are T_ES by its two conventions."
-    )
-    for result in experiments_to_draw(analysis):
-        chart = curve_chart(sweeps[result.name], result)
-        if chart is not None:
-            name = f"curves-{safe_name(result.name)}"
-            yield Figure(name, f"Validation curves: {result.name}", caption, (chart,))
+    drawn = experiments_to_draw(analysis)
+    for result in drawn:
+        runs, left = _runs_with_curves(sweeps[result.name], result, POINTS // len(drawn))
+        if runs:
+            caption = "Validation loss of every run; runs of one beta share a colour and a dash."
+            caption += f" Left to data/curves.csv: {count_of(left, 'run')}." if left else ""
+            chart = curve_chart(runs, result)
+            yield Figure(f"curves-{safe_name(result.name)}", f"Validation curves: {result.name}", caption, (chart,))
 
 
-def curves_within(sweep: Sweep, result: ExperimentResult, most: int) -> tuple[Sweep, int]:
-    """The sweep with as many runs as have `most` evaluations in all, the best betas first; and the number of other
-    runs.
-    """
-    runs = by_rank([run for run in (*sweep.tied, *sweep.untied) if run.val is not None], result)
-    total = accumulate(len(run.val.steps) for run in runs if run.val is not None)
-    kept = {id(run) for run, points in zip(runs, total, strict=True) if points <= most}
-    tied, untied = (tuple(one for one in side if id(one) in kept) for side in (sweep.tied, sweep.untied))
-    return replace(sweep, tied=tied, untied=untied), len(runs) - len(kept)
-
-
-def curve_chart(sweep: Sweep, result: ExperimentResult) -> Chart | None:
-    """Every validation curve of one experiment with its early stop; None if no run has a curve.
-
-    All but the best few betas are folded.
-    """
+def _runs_with_curves(sweep: Sweep, result: ExperimentResult, most: int) -> tuple[list[RunRecord], int]:
+    """As many runs as have `most` evaluations in all, the best betas first; and the number of other runs."""
     runs = [run for run in (*sweep.tied, *sweep.untied) if run.val is not None]
-    if not runs:
-        return None
+    ranked = by_rank(runs, result)
+    totals = accumulate(len(run.val.steps) for run in ranked if run.val is not None)
+    kept = {id(run) for run, points in zip(ranked, totals, strict=True) if points <= most}
+    return [run for run in runs if id(run) in kept], len(runs) - len(kept)
+
+
+def curve_chart(runs: Sequence[RunRecord], result: ExperimentResult) -> Chart:
+    """The validation curves of one experiment. All but the best few betas are folded."""
     betas = [point.beta for point in result.points]
-    judged = {run.key for point in result.points for run in point.runs}
-    series: list[Trace] = []
-    for run in runs:
-        line = _curve(run, betas)
-        series.append(line)
-        stop = early_stop(run.val, result.budget) if run.key in judged and run.val is not None else None
-        if stop is not None and stop.stop in line.x:
-            series.append(_early_stop(line, line.x.index(stop.stop), ran_out=stop.ran_out))
-    last = max(line.x[-1] for line in series)
-    groups = tuple(dict.fromkeys(map(_curve_name, by_rank([run for run in runs if run.key.is_tied], result))))
+    series = tuple(_curve(run, betas) for run in runs)
+    last = max((line.x[-1] for line in series if line.x), default=1.0)
+    groups = tuple(dict.fromkeys(_curve_name(run) for run in by_rank(runs, result) if run.key.is_tied))
     return Chart(
         title="",
         x=number_axis("optimizer step", 0, last * 1.02),
         y=_loss_axis(series, last),
-        series=tuple(series),
-        lines=tuple(_horizon_lines(result)),
+        series=series,
         folded=groups[FEW:],
     )
 
@@ -257,36 +241,13 @@ def _curve_name(run: RunRecord) -> str:
     return f"β {short_beta(beta1)}" if run.key.is_tied else f"({beta1:g}, {beta2:g})"
 
 
-def _early_stop(line: Trace, at: int, ran_out: bool) -> Trace:
-    how = "early stop" if ran_out else "not stopped early"
-    position = (line.x[at], line.y[at], f"{line.name}: {how} at step {line.x[at]:,g}, loss {line.y[at]:.5g}")
-    marker: Marker = "cross" if ran_out else "circle"
-    return trace(f"{line.name}, {how}", [position], line.color, marker=marker, group=line.group, also=how)
-
-
-def _horizon_lines(result: ExperimentResult) -> Iterator[ReferenceLine]:
-    horizons = result.horizons
-    if horizons.given is not None:
-        yield ReferenceLine(
-            horizons.given, "x", palette.INK, f"useful steps T_ES, as given: {horizons.given:,g}", "solid"
-        )
-    if horizons.raw_stop is not None and horizons.stop is not None:
-        yield ReferenceLine(
-            horizons.raw_stop, "x", palette.INK, f"useful steps T_ES, by early stop: {horizons.raw_stop:,.0f}", "dashed"
-        )
-    if horizons.raw_best is not None and horizons.best is not None:
-        yield ReferenceLine(
-            horizons.raw_best, "x", palette.INK, f"useful steps T_ES, by best step: {horizons.raw_best:,.0f}", "dotted"
-        )
-
-
 def _loss_axis(series: Iterable[Trace], last: float) -> Axis:
     """From the smallest loss to the 95th percentile of the losses after the first third of training.
 
     Otherwise the steep start and diverged betas would make the important part flat.
     """
-    lines = [line for line in series if line.dash != "none"]
-    late = [y for line in lines for x, y in zip(line.x, line.y, strict=True) if x >= last / 3]
-    everything = [y for line in lines for y in line.y]
-    top = quantiles(late, n=20)[-1] if len(late) > 1 else max(everything)
-    return number_axis("validation loss", *padded([min(everything), max(top, min(everything))]))
+    points = [point for line in series for point in zip(line.x, line.y, strict=True)]
+    late = [y for x, y in points if x >= last / 3]
+    low = min((y for _, y in points), default=0.0)
+    top = quantiles(late, n=20)[-1] if len(late) > 1 else max((y for _, y in points), default=1.0)
+    return number_axis("validation loss", *padded([low, max(top, low)]))

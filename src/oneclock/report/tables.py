@@ -1,4 +1,4 @@
-"""Tables on paper: one table value and its renderings, with the same cells in each.
+"""Tables on paper: one table value as CSV and LaTeX, with the same cells in each.
 
 `Table` and its columns come from `oneclock.stats.tables`; any text in them is escaped for every format.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -16,27 +15,17 @@ from pathlib import Path
 from oneclock.plain_text import plain_cell
 from oneclock.stats.tables import Table
 
+FORMATS = ("csv", "tex")
+
 _LATEX = {
+    **{character: f"\\{character}" for character in "{}$&#%_"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    "\u2080": r"\textsubscript{0}",
-    "\u2081": r"\textsubscript{1}",
-    "\u2082": r"\textsubscript{2}",
 }
-_GREEK = re.compile("alpha|beta|gamma|delta|epsilon|zeta|eta|theta|kappa|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega")
-_ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u0327": "c "}
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&-])")
 
 
 def headings(table: Table) -> list[str]:
@@ -50,6 +39,17 @@ def shown_cells(table: Table) -> list[list[str]]:
     return [[" ".join(table.shown(row, column).split()) for column in wide] for row in range(len(table.rows))]
 
 
+def numeric_columns(table: Table) -> list[bool]:
+    """Which columns hold numbers and are aligned right; `9/11` counts as a number."""
+    columns = zip(*shown_cells(table), strict=True) if table.rows else ([] for _ in table.columns)
+    return [all(re.fullmatch(r"[-+]?[\d.,]+( ?%|/\d+)?|-|inf", text) for text in column) for column in columns]
+
+
+def column_groups(table: Table) -> list[tuple[str, int]]:
+    """The groups of columns from left to right, each with the number of its columns."""
+    return [(group, len(list(members))) for group, members in groupby(table.columns, key=lambda one: one.group)]
+
+
 def to_csv(table: Table) -> str:
     """Comma-separated text, one line of headings, cells as printed; words that begin like a formula get a quote."""
     text = io.StringIO()
@@ -59,20 +59,6 @@ def to_csv(table: Table) -> str:
     ]
     csv.writer(text, lineterminator="\n").writerows([headings(table), *rows])
     return text.getvalue()
-
-
-def to_markdown(table: Table) -> str:
-    """A pipe table under its title; the best values are bold."""
-    lines = [f"**{markdown_escaped(table.title)}**", ""]
-    lines.append("| " + " | ".join(markdown_escaped(heading) for heading in headings(table)) + " |")
-    lines.append("|" + "|".join(" ---: " if numeric else " --- " for numeric in numeric_columns(table)) + "|")
-    for row, texts in enumerate(shown_cells(table)):
-        shown = [
-            f"**{markdown_escaped(text)}**" if (row, column) in table.best else markdown_escaped(text)
-            for column, text in enumerate(texts)
-        ]
-        lines.append("| " + " | ".join(shown) + " |")
-    return "\n".join([*lines, *(f"\n{markdown_escaped(note)}" for note in table.notes)]) + "\n"
 
 
 def to_latex(table: Table) -> str:
@@ -104,56 +90,26 @@ def to_latex(table: Table) -> str:
 
 
 def save_table(table: Table, folder: Path) -> list[Path]:
-    """Write the table as folder/NAME.csv, .md and .tex. Returns the paths."""
+    """Write the table as folder/NAME.csv and NAME.tex. Returns the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for suffix, text in (("csv", to_csv(table)), ("md", to_markdown(table)), ("tex", to_latex(table))):
-        path = folder / f"{table.name}.{suffix}"
+    paths = [folder / f"{table.name}.{suffix}" for suffix in FORMATS]
+    for path, text in zip(paths, (to_csv(table), to_latex(table)), strict=True):
         path.write_text(text, encoding="utf-8")
-        written.append(path)
-    return written
-
-
-def numeric_columns(table: Table) -> list[bool]:
-    """Which columns hold numbers and are aligned right; `9/11` counts as a number."""
-    columns = zip(*shown_cells(table), strict=True) if table.rows else ([] for _ in table.columns)
-    return [all(re.fullmatch(r"[-+]?[\d.,]+( ?%|/\d+)?|-|inf", text) for text in column) for column in columns]
-
-
-def markdown_escaped(text: str) -> str:
-    """Text escaped for Markdown: no emphasis, no HTML, no cell or line break.
-
-    >>> print(markdown_escaped("a|b <i>"))
-    a\\|b \\<i\\>
-    """
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split())) if not _plain(text) else text
+    return paths
 
 
 def latex_escaped(text: str) -> str:
-    """Text escaped for LaTeX; a letter that pdflatex cannot set becomes its code point.
+    """Text escaped for LaTeX; a letter beyond Latin, which pdflatex cannot set, becomes its code point.
 
     >>> print(latex_escaped("R0_best & 5 %"), latex_escaped("é"), latex_escaped("中"))
-    R0\\_best \\& 5 \\% \\'{e} [U+4E2D]
+    R0\\_best \\& 5 \\% é [U+4E2D]
     """
     return "".join(map(_latex_character, " ".join(text.split())))
 
 
-def _plain(text: str) -> bool:
-    """Numbers and words that need no escaping stay readable in the source."""
-    return re.fullmatch(r"[\w .,:/%=()+-]*", text) is not None and "__" not in text and not re.match(r"[-+=]", text)
-
-
 def _latex_character(character: str) -> str:
-    if character in _LATEX:
-        return _LATEX[character]
-    if " " <= character <= "~":
-        return character
-    greek = unicodedata.name(character, "").removeprefix("GREEK SMALL LETTER ").lower()
-    if _GREEK.fullmatch(greek):
-        return rf"\(\{greek}\)"
-    parts = unicodedata.normalize("NFD", character)
-    if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:
-        return rf"\{_ACCENTS[parts[1]]}{{{parts[0]}}}"
+    if " " <= character <= "~" or (character.isalpha() and character < "\u0180"):
+        return _LATEX.get(character, character)
     return f"[U+{ord(character):04X}]"
 
 
@@ -161,14 +117,10 @@ def _latex_groups(table: Table) -> Iterator[str]:
     """The line of group headings, each over its columns, and the rules under them."""
     if not any(column.group for column in table.columns):
         return
-    spans, at = [], 1
-    for group, members in groupby(table.columns, key=lambda column: column.group):
-        wide = len(list(members))
-        spans.append((group, at, at + wide - 1))
+    cells, rules, at = [], [], 1
+    for group, wide in column_groups(table):
+        cells.append(rf"\multicolumn{{{wide}}}{{c}}{{{latex_escaped(group)}}}")
+        rules += [rf"\cmidrule(lr){{{at}-{at + wide - 1}}}"] if group else []
         at += wide
-    shown = [
-        rf"\multicolumn{{{last - first + 1}}}{{c}}{{{latex_escaped(group)}}}" if group else "& " * (last - first)
-        for group, first, last in spans
-    ]
-    yield " & ".join(shown) + r" \\"
-    yield " ".join(rf"\cmidrule(lr){{{first}-{last}}}" for group, first, last in spans if group)
+    yield " & ".join(cells) + r" \\"
+    yield " ".join(rules)

@@ -6,20 +6,11 @@ import math
 from collections.abc import Iterator
 
 from oneclock.recommend import short_beta
-from oneclock.rule import CALIBRATED, REFRESHES
 from oneclock.runs.best import beta_list, next_step
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import ExperimentResult, RuleCost
-from oneclock.stats.sources import Horizons
-from oneclock.stats.verdict import comparison_words, count_of, interval_words, percent
-
-_SOURCES = {
-    "given": "given with the data",
-    "stop": "the early stop of its best runs, rounded",
-    "best": "the best step of its best runs, rounded",
-    "budget": "its planned steps, because there are no curves",
-}
+from oneclock.stats.verdict import bounds_words, count_of, in_brackets, interval_words, percent
 
 
 def above(excess: float, interval: Interval | None = None, what: str = "the best") -> str:
@@ -34,8 +25,10 @@ def above(excess: float, interval: Interval | None = None, what: str = "the best
 
 def answer(result: ExperimentResult) -> list[str]:
     """The answer of one experiment, a line each; the first is the best beta, or why there is none."""
-    last = f"Next: {next_step(result.best)}"
-    return [best(result), *_fitted(result), *_beside(result), *_costs(result), last]
+    names = {"recommended": "Recommended", "paper": "The paper's rule"}
+    steps = f"for {result.steps:,g} steps"
+    costs = [f"{names.get(rule.name, rule.name)} {steps}: {_cost(rule, result)}." for rule in result.rules]
+    return [best(result), *_fitted(result), *_beside(result), *costs, f"Next: {next_step(result.best)}"]
 
 
 def best(result: ExperimentResult) -> str:
@@ -53,20 +46,13 @@ def _fitted(result: ExperimentResult) -> Iterator[str]:
     surface = result.surface
     if surface is None or surface.beta is None or surface.lr is None:
         return
-    beta = _fitted_at(f"beta {surface.beta:.3g}", surface.beta_interval, surface.beta_inside, top=1.0)
-    lr = _fitted_at(f"lr {surface.lr:.3g}", surface.lr_interval, surface.lr_inside, top=math.inf)
-    yield f"A quadratic through the losses around the lowest pair has its minimum at {beta} and {lr}."
+    beta = in_brackets(bounds_words(surface.beta_interval, ".3g", 0, 1), _OUTSIDE[surface.beta_inside])
+    lr = in_brackets(bounds_words(surface.lr_interval, ".3g", 0), _OUTSIDE[surface.lr_inside])
+    minimum = f"beta {surface.beta:.3g}{beta} and lr {surface.lr:.3g}{lr}"
+    yield f"A quadratic through the losses around the lowest pair has its minimum at {minimum}."
 
 
-def _fitted_at(what: str, interval: Interval | None, inside: bool, top: float) -> str:
-    sure = ""
-    if interval is not None:
-        level, low, high = f"{100 * interval.level:g} % CI", interval.lower > 0, interval.upper < top
-        between = f" {interval.lower:.3g} to {interval.upper:.3g}" if low and high else " has no bounds"
-        one_sided = f" at least {interval.lower:.3g}" if low else f" at most {interval.upper:.3g}"
-        sure = level + (between if low == high else one_sided)
-    notes = "; ".join(filter(None, (sure, "" if inside else "outside what was swept")))
-    return f"{what} ({notes})" if notes else what
+_OUTSIDE = {True: "", False: "outside what was swept"}
 
 
 def _beside(result: ExperimentResult) -> Iterator[str]:
@@ -80,14 +66,6 @@ def _beside(result: ExperimentResult) -> Iterator[str]:
             continue
         tied = "; statistically tied" if one.interval is not None and 0 in one.interval else ""
         yield f"{one.name}{lr} ends {above(one.excess, one.interval, against)}{tied}."
-
-
-def _costs(result: ExperimentResult) -> Iterator[str]:
-    """What the recommendation, the paper's rule and those that were given would have cost."""
-    names = {"recommended": "Recommended", "paper": "The paper's rule"}
-    for rule in result.rules:
-        what = f"{names.get(rule.name, rule.name)} for {result.steps:,g} steps"
-        yield f"{what}: {_cost(rule, result)}."
 
 
 def _cost(rule: RuleCost, result: ExperimentResult) -> str:
@@ -113,42 +91,9 @@ def _cost(rule: RuleCost, result: ExperimentResult) -> str:
 
 def over_all(analysis: Analysis) -> Iterator[str]:
     """What the recommended beta loses over several experiments, where it was measured."""
-    if (risk := analysis.recommended.all) is not None:
+    row = analysis.recommended
+    if row.mean is not None and row.max is not None:
         yield (
-            f"Recommended beta: {percent(risk.mean.value)} above the best on average, {percent(risk.max.value)} at "
-            f"most, over {risk.answered} of {risk.experiments} experiments."
+            f"Recommended beta: {percent(row.mean)} above the best on average, {percent(row.max)} at most, "
+            f"over {row.measured} of {len(analysis.experiments)} experiments."
         )
-
-
-def why(result: ExperimentResult, refreshes: float) -> str:
-    """The horizon behind the choice, and how much it may be wrong without changing the choice."""
-    horizon = result.horizons
-    reason = f"Training stayed useful for {horizon.used:,g} steps ({_SOURCES[horizon.source]}){_conventions(horizon)}"
-    if result.selected_beta is None:
-        return f"{reason}; the rule needs more than {refreshes:g}."
-    low = f"from {result.stable_from:,.0f}" if result.stable_from else f"above {refreshes:g}"
-    high = f" to {result.stable_to:,.0f} steps" if result.stable_to else " steps up"
-    return f"{reason}. The choice is the same for every horizon {low}{high}."
-
-
-def how_sure(analysis: Analysis) -> Iterator[str]:
-    """How far the analysis can be trusted, and whether the horizons lie where the rule was calibrated."""
-    yield from comparison_words(analysis.comparisons)
-    yield from (f"By the paper's protocol: {sentence}" for sentence in analysis.summary.verdict)
-    low, high = CALIBRATED
-    outside = [result.name for result in analysis.experiments if not low <= result.horizons.used <= high]
-    if outside:
-        yield (
-            f"The evidence behind R0 = {REFRESHES} covers {low:,} to {high:,} steps; outside of it, and so an "
-            f"extrapolation: {', '.join(outside)}."
-        )
-
-
-def _conventions(horizon: Horizons) -> str:
-    """T_ES by both conventions, if there are curves."""
-    if horizon.stop is None or horizon.best is None or horizon.raw_stop is None or horizon.raw_best is None:
-        return ""
-    return (
-        f"; by its early stop T_ES is {horizon.stop:,g} ({horizon.raw_stop:,.0f} before rounding), "
-        f"by its best step {horizon.best:,g} ({horizon.raw_best:,.0f})"
-    )

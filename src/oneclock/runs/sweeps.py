@@ -1,10 +1,4 @@
-"""What the analysis starts from: sweeps of runs, which `table` reads, and their losses as arrays.
-
-The arrays are experiments x betas, padded with NaN:
-
-    L(beta)   = mean over seeds of each seed's minimum loss, infinite if one of them diverged
-    gap(beta) = (L(beta) - min L) / min L
-"""
+"""What the analysis starts from: sweeps of runs, which `table` reads."""
 
 from __future__ import annotations
 
@@ -110,76 +104,6 @@ def _listed(betas: Sequence[float]) -> str:
     return ", ".join(f"{beta:g}" for beta in betas)
 
 
-TARGET = 1.01
-"""The loss to reach, in units of min L, for the time to target."""
-
-
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """n experiments x m betas x s seeds. Ascending betas and their minima; NaN if there is no beta or no run.
-
-    `loss` is L(beta), infinite if a beta was swept without a finite loss or a seed of it diverged; `counts` is the
-    number of seeds with a finite loss.
-    """
-
-    betas: np.ndarray
-    minima: np.ndarray
-    loss: np.ndarray
-    counts: np.ndarray
-
-    @property
-    def gaps(self) -> np.ndarray:
-        """n x m relative gaps, NaN if there is no beta."""
-        return relative_gaps(self.loss)
-
-    @property
-    def oracle(self) -> np.ndarray:
-        """n indices of the beta with the smallest L; a tie goes to the smaller beta."""
-        return np.nanargmin(self.loss, axis=1)
-
-
-def losses_of(sweeps: Sequence[Sweep], kind: str = "min_val_loss") -> Losses:
-    """The arrays of several sweeps; `kind` is `min_val_loss` or `min_train_loss`.
-
-    >>> from oneclock.runs.table import read_source
-    >>> study = read_source({"experiment": "aaa", "budget": [9] * 3, "beta": [0, 0.9, 0.9], "seed": [1, 1, 2],
-    ...               "min_val_loss": [4, 1, 3]})
-    >>> losses_of(study.sweeps).loss
-    array([[4., 2.]])
-    """
-    is_val = kind == "min_val_loss"
-    if is_val and (wrong := next(((s, run) for s in sweeps for run in (*s.tied, *s.untied) if run.loss <= 0), None)):
-        sweep, run = wrong
-        where = f"{sweep.name}: beta {run.beta}, seed {run.seed} has the loss {run.loss:g}"
-        raise ValueError(f"{where}; relative gaps need losses above 0")
-    cells: list[dict[float, list[float]]] = []
-    for sweep in sweeps:
-        cells.append({beta: [] for beta in sweep.betas})
-        for run in sweep.tied:
-            cells[-1][run.tied_beta].append(run.loss if is_val else run.train_loss)
-    betas = np.full((len(sweeps), max(map(len, cells))), np.nan)
-    minima = np.full((*betas.shape, max(len(cell) for row in cells for cell in row.values())), np.nan)
-    for row, by_beta in enumerate(cells):
-        betas[row, : len(by_beta)] = list(by_beta)
-        for column, cell in enumerate(by_beta.values()):
-            minima[row, column, : len(cell)] = cell
-    counts = np.isfinite(minima).sum(axis=2)
-    total = np.where(np.isfinite(minima), minima, 0.0).sum(axis=2)
-    whole = (counts > 0) & ~np.isinf(minima).any(axis=2)
-    loss = np.where(whole, total / np.maximum(counts, 1), np.where(np.isnan(betas), np.nan, np.inf))
-    return Losses(betas, minima, loss, counts)
-
-
-def relative_gaps(loss: np.ndarray) -> np.ndarray:
-    """(L - min L) / min L along the last axis, which holds the betas; NaN stays NaN.
-
-    >>> relative_gaps(np.array([2.0, 2.5, np.nan]))
-    array([0.  , 0.25,  nan])
-    """
-    best = np.nanmin(loss, axis=-1, keepdims=True)
-    return (loss - best) / best
-
-
 def error_bars(minima: Sequence[float]) -> tuple[float, float] | None:
     """One-sided root-mean-square deviations (below, above) from the seed mean; None with one seed.
 
@@ -193,9 +117,9 @@ def error_bars(minima: Sequence[float]) -> tuple[float, float] | None:
     return tuple(float(np.sqrt(np.mean(side**2))) if len(side) else 0.0 for side in (low, high))  # type: ignore[return-value]
 
 
-def steps_to_target(runs: Sequence[RunRecord], target: float) -> list[float] | None:
-    """Steps at which each run's validation loss first reaches `target`, infinite if never; None without curves."""
-    if not runs or any(run.val is None and run.best_loss is not None for run in runs):
-        return None
-    curves = [() if run.val is None else zip(run.val.steps, run.val.losses, strict=True) for run in runs]
-    return [next((step for step, loss in curve if loss <= target), math.inf) for curve in curves]
+def refuse_negative(sweep: Sweep) -> None:
+    """ValueError if a loss is 0 or below: shares of it say nothing."""
+    for run in (*sweep.tied, *sweep.untied):
+        if run.loss <= 0:
+            where = f"beta {run.beta}, seed {run.seed}"
+            raise ValueError(f"{sweep.name}: {where} has the loss {run.loss:g}; relative gaps need losses above 0")

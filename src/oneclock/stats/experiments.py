@@ -2,23 +2,23 @@
 
 All differences are paired by seed and measured from one reference: the best beta (`oneclock.runs.best`). Rules are
 judged at the planned steps, at their own beta, interpolated between the swept ones. Baselines are compared with the
-recommended beta, which no loss of this sweep has picked. The paper's own gaps, measured from its oracle, are `gap`.
+recommended beta, which no loss of this sweep has picked.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from oneclock.rule import RECOMMENDED, Refresh, Rule
-from oneclock.runs.best import Best, cell_runs, judge, with_missing, without_result
+from oneclock.runs.best import Best, at_best_lrs, cell_runs, judge, with_missing, without_result
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
-from oneclock.runs.sweeps import TARGET, Losses, Sweep, error_bars, losses_of, steps_to_target
-from oneclock.stats.results import BaselinePoint, BetaPoint, RuleCost, TimeToTarget
+from oneclock.runs.sweeps import Sweep, error_bars, refuse_negative
+from oneclock.stats.exponents import Profiles, planned_steps, profiles_of, series_name, surface_of
+from oneclock.stats.results import BaselinePoint, BetaPoint, ExperimentResult, RuleCost
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,11 @@ class FittedSweep:
         """Tied betas of which no run has a result, though some were started."""
         betas = {run.tied_beta for run in self.whole.without_result if run.key.is_tied}
         return tuple(sorted(betas - set(self.whole.betas)))
+
+    @cached_property
+    def profiles(self) -> Profiles | None:
+        """The fitted lowest point, where learning rates were swept or the sweep is one of a series."""
+        return profiles_of(self.whole) if self.whole.has_lrs or series_name(self.whole) else None
 
     @cached_property
     def reference(self) -> Cell:
@@ -101,55 +106,64 @@ class FittedSweep:
         return {self.cells[one]: share for one, share in shares.items()} if shares.keys() <= self.cells.keys() else {}
 
 
-def fitted(whole: Sweep, sweep: Sweep, steps: float) -> FittedSweep:
+def fitted(whole: Sweep) -> FittedSweep:
     """Fit a sweep once, for everything that is said about it."""
-    fit = PairedSweep(cell_runs(whole.runs))
-    return FittedSweep(whole, sweep, fit, with_missing(judge(fit), whole.runs), steps)
-
-
-def sweep_points(one: FittedSweep, losses: Losses) -> tuple[BetaPoint, ...]:
-    """Every tied beta of a sweep; `losses` are its plain means, as the paper has them."""
-    sweep, cells, excess = one.sweep, one.cells, one.excess
-    oracle = int(losses.oracle[0])
-    train = losses_of([sweep], "min_train_loss").loss[0]
-    by_beta = {beta: [run for run in sweep.tied if run.beta == beta] for beta in sweep.betas}
-    times = {beta: steps_to_target(runs, TARGET * float(losses.loss[0, oracle])) for beta, runs in by_beta.items()}
-    points = []
-    for index, (beta, runs) in enumerate(by_beta.items()):
-        minima = [run.best_loss for run in runs if run.best_loss is not None]
-        below, above = error_bars(minima) or (None, None)
-        points.append(
-            BetaPoint(
-                beta=beta,
-                loss=one.fit.losses[cells[beta]] if beta in cells else math.inf,
-                excess=excess[beta].value if beta in excess else math.inf,
-                interval=excess[beta].interval if beta in excess else None,
-                mean_loss=float(losses.loss[0, index]),
-                gap=float(losses.gaps[0, index]),
-                below=below,
-                above=above,
-                seeds=len(minima),
-                train_loss=_finite(train[index]),
-                target=_target(times[beta], times[sweep.betas[oracle]]),
-                runs=tuple(runs),
-                lr=runs[0].lr if one.whole.has_lrs else None,
-            )
+    refuse_negative(whole)
+    fit, steps = PairedSweep(cell_runs(whole.runs)), planned_steps(whole) or whole.t_es
+    if steps is None:
+        raise ValueError(
+            f"{whole.name}: its length is not known; give budget or t_es, or curves with step and val_loss"
         )
-    return tuple(points)
+    return FittedSweep(whole, at_best_lrs(whole), fit, with_missing(judge(fit), whole.runs), steps)
 
 
-def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterator[BaselinePoint]:
+def result_of(one: FittedSweep, given: Sequence[Rule] = ()) -> ExperimentResult:
+    """Everything about one experiment; the rules are the recommendation, the paper's, then what a person gave."""
+    rules: list[tuple[str, Rule]] = [("recommended", RECOMMENDED), ("paper", Refresh())]
+    rules += [(rule.name, rule) for rule in given if rule not in (RECOMMENDED, Refresh())]
+    return ExperimentResult(
+        name=one.whole.name,
+        steps=one.steps,
+        best=one.best,
+        not_measured=one.not_measured,
+        points=tuple(_point(one, beta) for beta in one.sweep.betas),
+        baselines=tuple(_baselines(one)),
+        rules=tuple(rule_cost(one, name, rule, one.steps) for name, rule in rules),
+        surface=surface_of(one.whole, one.profiles),
+        missing=one.whole.missing,
+    )
+
+
+def _point(one: FittedSweep, beta: float) -> BetaPoint:
+    runs = tuple(run for run in one.sweep.tied if run.beta == beta)
+    minima = [run.best_loss for run in runs if run.best_loss is not None]
+    below, above = error_bars(minima) or (None, None)
+    excess = one.excess.get(beta, Difference(math.inf, None))
+    return BetaPoint(
+        beta=beta,
+        loss=one.fit.losses[one.cells[beta]] if beta in one.cells else math.inf,
+        excess=excess.value,
+        interval=excess.interval,
+        below=below,
+        above=above,
+        seeds=len(minima),
+        runs=runs,
+        lr=runs[0].lr if one.whole.has_lrs else None,
+    )
+
+
+def _baselines(one: FittedSweep) -> Iterator[BaselinePoint]:
     """The untied pairs, each against the recommended beta for the planned steps."""
     lrs = one.fit.best_lrs()
-    beta = rule_beta(recommended, one.steps)
+    beta = rule_beta(RECOMMENDED, one.steps)
     mixture = one.mixture(beta) or None
     against = mixture or {one.reference: 1.0}
     pairs = [pair for pair in lrs if isinstance(pair, tuple)]
-    fitted = [pair for pair in pairs if (pair, lrs[pair]) in one.fit.cells]
-    compared = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in fitted])
-    differences = dict(zip(fitted, compared, strict=True))
+    measured = [pair for pair in pairs if (pair, lrs[pair]) in one.fit.cells]
+    compared = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in measured])
+    differences = dict(zip(measured, compared, strict=True))
     for pair in sorted(pairs):
-        runs = [run for run in one.sweep.untied if run.beta == pair]
+        runs = tuple(run for run in one.sweep.untied if run.beta == pair)
         difference = differences.get(pair, Difference(math.inf, None))
         yield BaselinePoint(
             name=f"({pair[0]:g}, {pair[1]:g})",
@@ -161,20 +175,9 @@ def baseline_points(one: FittedSweep, recommended: Rule = RECOMMENDED) -> Iterat
             interval=difference.interval,
             loss=one.fit.losses.get((pair, lrs[pair]), math.inf),
             seeds=sum(run.best_loss is not None for run in runs),
-            runs=tuple(runs),
+            runs=runs,
             lr=lrs[pair] if one.whole.has_lrs else None,
         )
-
-
-def named_rules(rule: Refresh, given: Sequence[Rule]) -> list[tuple[str, Rule]]:
-    """The recommendation and the paper's rule by these names, then what a person asked for by its own."""
-    always: list[tuple[str, Rule]] = [("recommended", RECOMMENDED), ("paper", Refresh())]
-    return always + [(one.name, one) for one in (rule, *given) if one not in (RECOMMENDED, Refresh())]
-
-
-def rule_costs(one: FittedSweep, rules: Sequence[tuple[str, Rule]]) -> tuple[RuleCost, ...]:
-    """What each rule would have cost at the planned steps. The CIs hold together, and with those of the betas."""
-    return tuple(rule_cost(one, name, rule, one.steps) for name, rule in rules)
 
 
 def rule_cost(one: FittedSweep, name: str, rule: Rule, steps: float) -> RuleCost:
@@ -202,15 +205,3 @@ def rule_beta(rule: Rule, steps: float) -> float | None:
         return rule(steps)
     except ValueError:
         return None
-
-
-def _target(times: Sequence[float] | None, base: Sequence[float] | None) -> TimeToTarget | None:
-    if times is None or base is None:
-        return None
-    steps, own = statistics.median_high(times), statistics.median_high(base)
-    ratio = steps / own if math.isfinite(steps) and math.isfinite(own) and own > 0 else None
-    return TimeToTarget(_finite(steps), ratio, sum(map(math.isfinite, times)), len(times))
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,6 @@ from oneclock.runs.best import at_best_lrs, cell_runs
 from oneclock.runs.noise import f_quantile
 from oneclock.runs.paired import LEVEL, CellRun, Interval, PairedSweep
 from oneclock.runs.sweeps import Sweep
-from oneclock.stats.sources import budget_of
 
 BETAS, LRS = 2, 1
 """The quadratic uses this many swept betas and learning rates on each side of the lowest cell."""
@@ -66,6 +65,13 @@ Profiles = tuple[Profile, Profile | None]
 """Of the best u, and of the best w where several learning rates were swept."""
 
 
+def planned_steps(sweep: Sweep) -> float | None:
+    """The planned steps: the table's, or the last step of any curve."""
+    if sweep.budget is not None:
+        return sweep.budget
+    return max((run.val.steps[-1] for run in sweep.tied if run.val is not None), default=None)
+
+
 def profiles_of(sweep: Sweep) -> Profiles | None:
     """The profiles of the best u and, with several learning rates, of the best w; None with too few runs."""
     runs = [
@@ -100,7 +106,8 @@ def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
     variance, freedom = _noise(runs, square, freedom)
     spread = np.linalg.inv(design.T @ design)[: len(bend), : len(bend)] * variance
     step = COARSE if has_lrs else FINE
-    grids = [_search_grid(axis, top, step) for axis, top in ((u, 0.0), (w, math.inf))[: 2 if has_lrs else 1]]
+    ends = [(axis.min() - BEYOND, min(axis.max() + BEYOND, top)) for axis, top in ((u, 0.0), (w, math.inf))]
+    grids = [np.arange(low, high + step / 2, step) for low, high in (ends if has_lrs else ends[:1])]
     if has_lrs:
         height = _deviance_of_pairs(solved[:5], spread, grids[0] - middle[0], grids[1] - middle[1])
         heights = [height.min(axis=1), height.min(axis=0)]
@@ -149,11 +156,6 @@ def _around(values: Sequence[Any], middle: Any, reach: int) -> set[Any]:
     return set(values[first : first + 2 * reach + 1])
 
 
-def _search_grid(axis: np.ndarray, top: float, step: float) -> np.ndarray:
-    """The values at which a lowest point is searched: the axis and beyond its ends, up to `top`."""
-    return np.arange(axis.min() - BEYOND, min(axis.max() + BEYOND, top) + step / 2, step)
-
-
 def _deviance(solved: np.ndarray, spread: np.ndarray, at: np.ndarray) -> np.ndarray:
     """How much worse the quadratic fits if its lowest point must be at each value, in squared standard errors.
 
@@ -192,7 +194,7 @@ def _deviance_of_pairs(solved: np.ndarray, spread: np.ndarray, x: np.ndarray, y:
 
 @dataclass(frozen=True)
 class SeriesPoint:
-    """The best beta at one length by a fitted quadratic, with its 95 % CI, and its refreshes over the planned steps.
+    """The best beta at one length by a fitted quadratic, with its 95 % CI.
 
     `bracketed` is False if the best lies outside what was swept. Intervals are None if every run is needed to fit
     the quadratic. `lr` is the best learning rate where several were swept.
@@ -201,8 +203,6 @@ class SeriesPoint:
     budget: float
     beta: float
     beta_interval: Interval | None
-    refreshes: float
-    refreshes_interval: Interval | None
     bracketed: bool
     lr: float | None = None
     lr_interval: Interval | None = None
@@ -239,14 +239,13 @@ class SurfaceCell:
 
 @dataclass(frozen=True)
 class Surface:
-    """The loss over beta and learning rate of one experiment: every cell, the lowest one, and the fitted best pair.
+    """The loss over beta and learning rate of one experiment: every cell, and the fitted best pair.
 
     `beta` and `lr` are the lowest point of the fitted quadratic, with 95 % CIs (None if too few cells are known).
     `beta_inside` and `lr_inside` say whether it lies within what was swept.
     """
 
     cells: tuple[SurfaceCell, ...]
-    lowest: tuple[float, float]
     beta: float | None
     beta_interval: Interval | None
     lr: float | None
@@ -269,13 +268,11 @@ def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
         for (beta, lr), loss in sorted(paired.losses.items())
         if lr is not None and not isinstance(beta, tuple)
     )
-    best = min(cells, key=lambda cell: (cell.loss, cell.beta, cell.lr))
     u, w = profiles or (None, None)
     if u is None or w is None:
-        return Surface(cells, (best.beta, best.lr), None, None, None, None, False, False)
+        return Surface(cells, None, None, None, None, False, False)
     return Surface(
         cells=cells,
-        lowest=(best.beta, best.lr),
         beta=1 - 10**u.best,
         beta_interval=_of_beta(u.interval()),
         lr=10**w.best,
@@ -287,15 +284,15 @@ def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
 
 def series_name(sweep: Sweep) -> str | None:
     """The series that a sweep belongs to by its name: `vit` of `vit-250` with 250 steps; None of any other."""
-    named, budget = re.fullmatch(r"(.+)-(\d+)", sweep.name), budget_of(sweep)
+    named, budget = re.fullmatch(r"(.+)-(\d+)", sweep.name), planned_steps(sweep)
     return named[1] if named and float(named[2]) == budget and len(sweep.betas) >= 3 else None
 
 
-def series_of(sweeps: Sequence[Sweep], profiles: Sequence[Profiles | None]) -> tuple[Series, ...]:
+def series_of(sweeps: Iterable[tuple[Sweep, Profiles | None]]) -> tuple[Series, ...]:
     """The series among the sweeps: at least three named after one thing and their budget, as `vit-250`, `vit-1000`."""
     members: dict[str, list[tuple[float, Profile, Profile | None]]] = {}
-    for sweep, own in zip(sweeps, profiles, strict=True):
-        name, budget = series_name(sweep), budget_of(sweep)
+    for sweep, own in sweeps:
+        name, budget = series_name(sweep), planned_steps(sweep)
         if name is not None and budget is not None and own is not None:
             members.setdefault(name, []).append((budget, *own))
     return tuple(
@@ -354,13 +351,10 @@ def exponent(
 
 
 def _point(budget: float, profile: Profile, by_lr: Profile | None) -> SeriesPoint:
-    ends = profile.interval()
     return SeriesPoint(
         budget=budget,
         beta=1 - 10**profile.best,
-        beta_interval=_of_beta(ends),
-        refreshes=10**profile.best * budget,
-        refreshes_interval=None if ends is None else Interval(10 ** ends[0] * budget, min(10 ** ends[1], 1) * budget),
+        beta_interval=_of_beta(profile.interval()),
         bracketed=profile.inside,
         lr=None if by_lr is None else 10**by_lr.best,
         lr_interval=None if by_lr is None else _powers(by_lr.interval()),

@@ -1,7 +1,7 @@
 """The results of one experiment, as frozen values without behaviour. `experiments` makes them.
 
-Units: excess losses, gaps and the bounds of their intervals are fractions (0.01 is one percent), times are optimizer
-steps, losses are as measured. An excess is infinite if the beta has no finite loss. None means "not known".
+Units: excess losses and the bounds of their intervals are fractions (0.01 is one percent), times are optimizer steps,
+losses are as measured. An excess is infinite if the beta has no finite loss. None means "not known".
 """
 
 from __future__ import annotations
@@ -12,22 +12,6 @@ from oneclock.runs.best import Best
 from oneclock.runs.paired import Interval
 from oneclock.runs.record import RunRecord
 from oneclock.stats.exponents import Surface
-from oneclock.stats.intervals import NoiseFloor
-from oneclock.stats.sources import Horizons
-
-
-@dataclass(frozen=True)
-class TimeToTarget:
-    """Steps until the validation loss first reaches 1.01 * min L: the median over seeds, a seed that never does counts
-    as the slowest.
-
-    `steps` is None if that median seed never does; `ratio` is to the oracle's own steps (1 is as fast).
-    """
-
-    steps: float | None
-    ratio: float | None
-    reached: int
-    seeds: int
 
 
 @dataclass(frozen=True)
@@ -35,22 +19,17 @@ class BetaPoint:
     """One tied beta of a sweep at its own best learning rate (`lr`; None if one was used).
 
     `loss` is paired by seed: the loss of the mean seed. `excess` is how far it lies above the best beta, with a 95 % CI
-    that holds for all betas of the sweep together; 0 and None at the best beta itself. `mean_loss` is the paper's
-    L(beta), the mean over the seeds that ran, with one-sided root-mean-square bars `below` and `above` (None with one
-    seed). `gap` is the paper's gap of that mean to the smallest one.
+    that holds for all betas of the sweep together; 0 and None at the best beta itself. `below` and `above` are the
+    one-sided root-mean-square deviations of the seeds from their mean (None with one seed).
     """
 
     beta: float
     loss: float
     excess: float
     interval: Interval | None
-    mean_loss: float
-    gap: float
     below: float | None
     above: float | None
     seeds: int
-    train_loss: float | None
-    target: TimeToTarget | None
     runs: tuple[RunRecord, ...]
     lr: float | None
 
@@ -98,32 +77,17 @@ class ExperimentResult:
 
     `best` is the one verdict that every command prints. `not_measured` are tied betas without any result. `points` has
     one entry per swept beta, ascending. `steps` are the planned steps that rules are judged at. `surface` is the loss
-    over beta and learning rate where several were swept.
-
-    By the paper's protocol: `oracle_beta` has the smallest mean loss, `rule_beta` is the refresh rule's own value at
-    T_ES, `selected_beta` the nearest swept one (None where T <= R0) and `selected_gap` its gap; `stable_from` and
-    `stable_to` bound the horizons with the same selection (None: open). `missing` says in words what is missing.
+    over beta and learning rate where several were swept. `missing` says in words what is missing.
     """
 
     name: str
-    split: str
-    budget: float | None
     steps: float
-    t_es: float | None
-    horizons: Horizons
     best: Best
     not_measured: tuple[float, ...]
     points: tuple[BetaPoint, ...]
     baselines: tuple[BaselinePoint, ...]
     rules: tuple[RuleCost, ...]
     surface: Surface | None
-    oracle_beta: float
-    rule_beta: float | None
-    selected_beta: float | None
-    selected_gap: float | None
-    stable_from: float | None
-    stable_to: float | None
-    noise_floor: NoiseFloor | None
     missing: tuple[str, ...]
 
     def __repr__(self) -> str:

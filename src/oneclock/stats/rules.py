@@ -2,8 +2,7 @@
 
 Two rules are compared by the difference of their losses in every sweep. The mean difference is by random effects:
 sweeps with little noise count for more, and sweeps that disagree widen the CI (after Paule and Mandel, Hartung and
-Knapp). The CIs of several comparisons hold together (Bonferroni). The paper's own figures, with betas moved to its grid
-and plain means, are in `protocol`.
+Knapp). The CIs of several comparisons hold together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -19,7 +17,29 @@ from oneclock.rule import Rule
 from oneclock.runs.noise import Cell, t_reach
 from oneclock.runs.paired import LEVEL, Difference, Interval
 from oneclock.stats.experiments import FittedSweep, rule_beta
-from oneclock.stats.risk import Estimate, Risk, RuleRow, mean_max_cvar, within
+
+NEAR = 0.01
+"""A loss less than this share above the best counts as near it."""
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """What a rule loses over the best beta of every experiment, at its own beta for the planned steps.
+
+    `betas` and `excesses` follow `Analysis.experiments`. A beta is None if the rule has none; an excess is None where
+    nothing near that beta was measured. The figures are over the `measured` experiments, None if there are none:
+    `mean` with its CI `interval`, `max`, `cvar` (the mean of the worst quarter), and how many are `within` 1 %.
+    """
+
+    name: str
+    betas: tuple[float | None, ...]
+    excesses: tuple[float | None, ...]
+    measured: int
+    mean: float | None
+    interval: Interval | None
+    max: float | None
+    cvar: float | None
+    within: int
 
 
 @dataclass(frozen=True)
@@ -33,7 +53,6 @@ class RuleComparison:
 
     first: str
     second: str
-    split: str
     experiments: int
     differing: int
     difference: float
@@ -55,57 +74,60 @@ class Outcome:
     """
 
     name: str
-    horizon: str
-    chosen_by: str | None
     betas: tuple[float | None, ...]
     mixtures: tuple[Mapping[Cell, float] | None, ...]
 
 
-def outcome(
-    rule: Rule,
-    sweeps: Sequence[FittedSweep],
-    steps: Sequence[float] | None = None,
-    name: str | None = None,
-    chosen_by: str | None = None,
-) -> Outcome:
-    """The rule's betas in every sweep: at the planned steps, or at the given ones."""
-    horizons = [sweep.steps for sweep in sweeps] if steps is None else steps
-    betas = [rule_beta(rule, horizon) for horizon in horizons]
-    return outcome_of(name or rule.name, betas, sweeps, "planned" if steps is None else "t_es", chosen_by)
+def outcome(rule: Rule, sweeps: Sequence[FittedSweep], name: str | None = None) -> Outcome:
+    """The rule's betas in every sweep, at the planned steps."""
+    return outcome_of(name or rule.name, [rule_beta(rule, sweep.steps) for sweep in sweeps], sweeps)
 
 
-def outcome_of(
-    name: str,
-    betas: Sequence[float | None],
-    sweeps: Sequence[FittedSweep],
-    horizon: str = "planned",
-    chosen_by: str | None = None,
-) -> Outcome:
+def outcome_of(name: str, betas: Sequence[float | None], sweeps: Sequence[FittedSweep]) -> Outcome:
     """The same for given betas."""
     mixtures = tuple(sweep.mixture(beta) for sweep, beta in zip(sweeps, betas, strict=True))
-    return Outcome(name, horizon, chosen_by, tuple(betas), mixtures)
+    return Outcome(name, tuple(betas), mixtures)
 
 
-def rule_row(one: Outcome, sweeps: Sequence[FittedSweep], sets: Mapping[str, np.ndarray]) -> RuleRow:
-    """The rule's excess loss in every sweep, and its mean, largest and CVaR by split."""
+def cvar(gaps: np.ndarray, share: float = 0.25) -> np.ndarray:
+    """The mean of the ceil(n * share) largest gaps, n along the last axis: how bad the worst quarter is.
+
+    >>> float(cvar(np.array([1.0, 2.0, 3.0, 4.0, 6.0])))
+    5.0
+    """
+    count = math.ceil(gaps.shape[-1] * share)
+    return np.partition(gaps, -count, axis=-1)[..., -count:].mean(axis=-1)
+
+
+def mean_max_cvar(gaps: np.ndarray) -> np.ndarray:
+    """(mean, max, CVaR) along the last axis, stacked in front.
+
+    >>> mean_max_cvar(np.array([1.0, 3.0]))
+    array([2., 3., 3.])
+    """
+    return np.stack([gaps.mean(axis=-1), gaps.max(axis=-1), cvar(gaps)])
+
+
+def rule_row(one: Outcome, sweeps: Sequence[FittedSweep]) -> RuleRow:
+    """The rule's excess loss in every sweep, and its mean, largest and CVaR."""
     excesses = [
         None if (shares := sweep.shares(beta)) is None else sweep.excess_at(shares)
         for sweep, beta in zip(sweeps, one.betas, strict=True)
     ]
-    risks = {split: _risk([excesses[index] for index in members]) for split, members in sets.items()}
-    values = tuple(None if cost is None else cost.value for cost in excesses)
-    return RuleRow(one.name, one.horizon, one.chosen_by, one.betas, values, **risks)  # type: ignore[arg-type]
-
-
-def _risk(excesses: Sequence[Difference | None]) -> Risk | None:
-    """Mean, largest and CVaR over the sweeps that the rule has a measured beta for."""
-    measured = [one for one in excesses if one is not None]
-    if not measured:
-        return None
-    values = np.array([one.value for one in measured])
-    mean, largest, tail = map(float, mean_max_cvar(values))
-    estimates = Estimate(mean, None, mean_interval(measured)), Estimate(largest, None, None), Estimate(tail, None, None)
-    return Risk(len(excesses), len(measured), *estimates, int(within(values)))
+    measured = [excess for excess in excesses if excess is not None]
+    values = np.array([excess.value for excess in measured])
+    mean, largest, tail = map(float, mean_max_cvar(values)) if measured else (None, None, None)
+    return RuleRow(
+        name=one.name,
+        betas=one.betas,
+        excesses=tuple(None if excess is None else excess.value for excess in excesses),
+        measured=len(measured),
+        mean=mean,
+        interval=mean_interval(measured),
+        max=largest,
+        cvar=tail,
+        within=int((values < NEAR).sum()),
+    )
 
 
 def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
@@ -129,45 +151,31 @@ def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
     return Interval(max(min(mean - half, low), 0.0), max(mean + half, high))
 
 
-def compare_all(
-    rules: Sequence[Outcome], sweeps: Sequence[FittedSweep], members: Sequence[int], split: str = "all"
-) -> tuple[RuleComparison, ...]:
-    """Every two of these rules on the sweeps `members`, with CIs that hold for all comparisons together."""
-    pairs = list(combinations(rules, 2))
-    return compare_pairs(pairs, sweeps, members, split)
-
-
-def compare_pairs(
-    pairs: Sequence[tuple[Outcome, Outcome]], sweeps: Sequence[FittedSweep], members: Sequence[int], split: str = "all"
-) -> tuple[RuleComparison, ...]:
-    """The same for given pairs."""
+def compare(pairs: Sequence[tuple[Outcome, Outcome]], sweeps: Sequence[FittedSweep]) -> tuple[RuleComparison, ...]:
+    """Rules two at a time, with CIs that hold for all comparisons together."""
     level = 1 - (1 - LEVEL) / max(len(pairs), 1)
-    comparisons = (_compare(first, second, sweeps, members, split, level) for first, second in pairs)
+    comparisons = (_compare(first, second, sweeps, level) for first, second in pairs)
     return tuple(one for one in comparisons if one is not None)
 
 
-def _compare(
-    first: Outcome, second: Outcome, sweeps: Sequence[FittedSweep], members: Sequence[int], split: str, level: float
-) -> RuleComparison | None:
-    both = [index for index in members if first.mixtures[index] and second.mixtures[index]]
+def _compare(first: Outcome, second: Outcome, sweeps: Sequence[FittedSweep], level: float) -> RuleComparison | None:
+    both = [one for one in zip(sweeps, first.mixtures, second.mixtures, strict=True) if one[1] and one[2]]
     if not both:
         return None
-    differ = [index for index in both if first.mixtures[index] != second.mixtures[index]]
     estimates = [
-        sweeps[index].fit.estimate(first.mixtures[index], second.mixtures[index])  # type: ignore[arg-type]
-        for index in differ
+        (*sweep.fit.estimate(ours, theirs), sweep.fit.noise[0].spread)  # type: ignore[arg-type]
+        for sweep, ours, theirs in both
+        if ours != theirs
     ]
     with_noise = [one for one in estimates if one[2] > 0]
-    spreads = [sweeps[index].fit.noise[0].spread for index, one in zip(differ, estimates, strict=True) if one[2] > 0]
-    values, errors, freedoms = ([one[index] for one in with_noise] for index in range(3))
+    values, errors, freedoms, spreads = ([one[index] for one in with_noise] for index in range(4))
     mean, interval = random_effects(values, errors, spreads, freedoms, level)
     if not with_noise and estimates:
         mean = math.fsum(one[0] for one in estimates) / len(estimates)
-    clear = [value for value, error, freedom in with_noise if abs(value) > t_reach(LEVEL, freedom) * error]
+    clear = [value for value, error, freedom, _ in with_noise if abs(value) > t_reach(LEVEL, freedom) * error]
     return RuleComparison(
         first=first.name,
         second=second.name,
-        split=split,
         experiments=len(both),
         differing=len(with_noise),
         difference=math.expm1(mean),

@@ -132,7 +132,7 @@ def test_the_command_prints_the_count(capsys, monkeypatch):
     assert not code
     assert "314 of 314" in out.out
     assert "2 are the paper's own slips" in out.out
-    assert out.out.count("as printed, and recomputed below") == 6
+    assert out.out.count("as printed and as recomputed") == 6
 
 
 def test_json_has_rows_and_counts_per_table_and_repeats_itself(capsys):
@@ -218,13 +218,13 @@ def test_the_notes_say_what_the_commands_print():
     """Figures of docs/research/paper-notes.md, made anew from the analysis; each must stand on the page."""
     from pathlib import Path
 
+    from oneclock.lab.protocol import analyse_protocol
+    from oneclock.lab.protocol.data import protocol_data
+    from oneclock.lab.protocol.horizons import horizons_of
     from oneclock.rule import Fixed
-    from oneclock.stats import analyse
-    from oneclock.stats.protocol import protocol_data
-    from oneclock.stats.sources import horizons_of
 
     study = published.losses_study()
-    analysis = analyse(study)
+    analysis = analyse_protocol(study)
     summary, calibration = analysis.summary, analysis.calibration
     fixed = protocol_data(study.sweeps, [horizons_of(one) for one in study.sweeps], 10).row(Fixed(0.96838))
 
@@ -232,7 +232,8 @@ def test_the_notes_say_what_the_commands_print():
         return f"{100 * estimate.value:.3f} % ({100 * estimate.experiments.lower:.2f} to"
 
     def gaps(place, first):
-        return [f"{100 * point.gap:.2f}" for point in analysis.experiments[place].points if point.beta >= first]
+        one = analysis.experiments[place]
+        return [f"{100 * gap:.2f}" for beta, gap in zip(one.betas, one.gaps, strict=True) if beta >= first]
 
     floor, left = calibration.noise_floor, {one.experiment[0]: one for one in calibration.left_out}
     best = min(row.mean for row in calibration.power_plateau)

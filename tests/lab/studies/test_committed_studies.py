@@ -9,7 +9,7 @@ from oneclock.cli import main
 from oneclock.lab.studies.designs import STUDIES as DESIGNS
 from oneclock.report import tables as rendering
 from oneclock.report.folder import tables_of
-from oneclock.report.series import series_figure
+from oneclock.report.several import series_figure
 from oneclock.runs import files as run_files
 from oneclock.runs import folder as run_folder
 from oneclock.stats import analyse, read
@@ -38,8 +38,8 @@ def test_none_failed_and_none_is_left(study):
 def test_tables_follow_from_the_records(study, tmp_path):
     for table in tables_of(analyse(read(study))):
         rendering.save_table(table, tmp_path)
-    committed = sorted((study / "report" / "tables").glob("*.md"))
-    assert [path.name for path in committed] == [path.name for path in sorted(tmp_path.glob("*.md"))]
+    committed = sorted((study / "report" / "tables").glob("*.csv"))
+    assert [path.name for path in committed] == [path.name for path in sorted(tmp_path.glob("*.csv"))]
     for path in committed:
         assert (tmp_path / path.name).read_text() == path.read_text()
 
@@ -96,4 +96,4 @@ def test_analyse_full_cuts_nothing(study, columns, monkeypatch, capsys):
 def test_paper_cuts_nothing(columns, monkeypatch, capsys):
     text = "\n".join(printed(["lab", "paper"], columns, monkeypatch, capsys))
     assert "Fixed beta=0.94377" in text
-    assert "as printed, and recomputed below, continued" in text
+    assert text.count("as printed and as recomputed") == 6

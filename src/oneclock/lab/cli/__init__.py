@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from oneclock.lab.cli import data, experiments, pack, paper, study, train
+from oneclock.lab.cli import analyse, data, experiments, pack, paper, study, train
 
 
 def app(settings: dict[str, Any]) -> typer.Typer:
@@ -17,6 +17,7 @@ def app(settings: dict[str, Any]) -> typer.Typer:
     )
     group.callback(invoke_without_command=True)(_show_help)
     group.command("paper")(paper.command)
+    group.command("analyse")(analyse.command)
     group.command("experiments")(experiments.command)
     group.command("train")(train.command)
     group.command("study")(study.command)

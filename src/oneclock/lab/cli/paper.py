@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
-    from oneclock.lab.paper.check import CheckedCell, CheckedTable, PaperCheck
-
-_MARKS = {"given": "[dim].[/]", "slip": "[yellow]slip[/]"}
-_AGREES = {True: "[green]=[/]", False: "[bold red]X[/]"}
+    from oneclock.lab.paper.check import CheckedCell, PaperCheck
 
 
 def command(
@@ -49,38 +43,30 @@ def command(
 
 
 def _show(result: PaperCheck) -> None:
-    from rich.console import Console
+    from oneclock.report.brief import columns, wrapped
 
     width = shutil.get_terminal_size().columns  # of the terminal, or what COLUMNS says, or 80
-    console = Console(highlight=False, width=width)
+    lines: list[str] = []
     for table in result.tables:
-        console.print(*_drawn(table, width))
+        heads = [column.replace("_", " ") for column in ("", *table.columns)]
+        rows = [[row.label, *map(_cell, row.cells)] for row in table.rows]
+        lines += [*wrapped([f"{table.title}: as printed and as recomputed"], width), *columns(heads, rows, width)]
         random = f"; {table.in_range} of {table.random} random figures in range" if table.random else ""
         slips = f"; {table.slips} are slips of the paper's" if table.slips else ""
-        console.print(f"{table.matched} of {table.cells} agree{random}{slips}\n")
-    for note in result.notes:
-        console.print(f"- {note}")
-    console.print(
-        f"\n[bold]{result.matched} of {result.cells}[/] figures agree to the printed digit "
-        f"({' + '.join(str(table.cells) for table in result.tables)}); "
-        f"{result.in_range} of {result.random} random figures lie in their sampling range; "
-        f"{result.slips} are the paper's own slips."
+        lines += [*wrapped([f"{table.matched} of {table.cells} agree{random}{slips}"], width), ""]
+    lines += wrapped((f"- {note}" for note in result.notes), width)
+    counts = " + ".join(str(table.cells) for table in result.tables)
+    answer = (
+        f"{result.matched} of {result.cells} figures agree to the printed digit ({counts}); {result.in_range} of "
+        f"{result.random} random figures lie in their sampling range; {result.slips} are the paper's own slips."
     )
+    print("\n".join([*lines, "", *wrapped([answer], width)]))
 
 
-def _drawn(table: CheckedTable, width: int) -> list[Table]:
-    from rich.text import Text
-
-    from oneclock.report.terminal import parts
-
-    heads = [column.replace("_", " ") for column in ("", *table.columns)]
-    rows = [[Text(row.label), *map(_cell, row.cells)] for row in table.rows]
-    return parts(f"{table.title}: as printed, and recomputed below", heads, rows, width)
-
-
-def _cell(cell: CheckedCell) -> Text:
-    """The printed figure, and below it the recomputed one with its mark."""
-    from rich.text import Text
-
-    mark = _MARKS[cell.kind] if cell.agrees is None else _AGREES[cell.agrees]
-    return Text.from_markup(f"[dim]{cell.printed}[/]\n{cell.computed} {mark}")
+def _cell(cell: CheckedCell) -> str:
+    """The printed figure, and what was recomputed where that is something else."""
+    if cell.agrees is None:
+        return cell.printed if cell.kind == "given" else f"{cell.printed} slip, {cell.computed}"
+    if not cell.agrees:
+        return f"{cell.printed} X {cell.computed}"
+    return f"{cell.printed} in {cell.computed}" if cell.kind == "range" else f"{cell.printed} ="

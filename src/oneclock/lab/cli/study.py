@@ -47,7 +47,7 @@ def command(
     """
     from oneclock.lab.study_plans import STUDIES
     from oneclock.lab.sweep_target import with_data
-    from oneclock.report import folder, subject
+    from oneclock.report import folder
     from oneclock.sweep import Execution, Plan, sweep
 
     if name not in STUDIES:
@@ -73,7 +73,7 @@ def command(
         print(page)
         return
     typed = f"oneclock lab study {name} --out {out.name}" + (" --quick" if quick else "")
-    print(folder.write_subject(subject.subject_of(out), page.parent, typed))
+    print(folder.write_subject(folder.subject_of(out), page.parent, typed))
 
 
 def _estimate(study: Plan, jobs: int | None) -> str:

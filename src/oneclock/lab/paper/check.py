@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oneclock.lab.paper.published import FIXED, losses_study, printed
+from oneclock.lab.protocol.analysis import ProtocolAnalysis, analyse_protocol
+from oneclock.lab.protocol.data import protocol_data
+from oneclock.lab.protocol.horizons import horizons_of
+from oneclock.lab.protocol.robustness import NoiseRow, noise_study
+from oneclock.lab.protocol.tables import FIVE
 from oneclock.rule import REFRESHES, Refresh
 from oneclock.runs.sweeps import Sweeps
-from oneclock.stats.analyse import Analysis, analyse
-from oneclock.stats.protocol import protocol_data
-from oneclock.stats.robustness import NoiseRow, noise_study
-from oneclock.stats.sources import horizons_of
-from oneclock.stats.tables import FIVE, Table
+from oneclock.stats.tables import Table
 
 Kind = Literal["exact", "range", "given", "slip"]
 
@@ -89,7 +90,7 @@ class PaperCheck:
 def check_paper(study: Sweeps | None = None) -> PaperCheck:
     """Recompute everything from the authors' published losses, or from other losses of the same eleven experiments."""
     source = study or losses_study()
-    analysis = analyse(source, fixed=FIXED, draws=100, repeats=100)
+    analysis = analyse_protocol(source, fixed=FIXED, draws=100, repeats=100)
     data = protocol_data(source.sweeps, [horizons_of(sweep) for sweep in source.sweeps], 1)
     noise = noise_study(data, Refresh(REFRESHES), level=LEVEL)
     tables = [*(_check_table(make(analysis), noise) for make in FIVE), _text_table(analysis)]
@@ -157,7 +158,7 @@ def _range_cell(text: str, row: NoiseRow, at: int) -> CheckedCell:
     return CheckedCell(text, f"{lower:.3f} to {upper:.3f}", "range", agrees)
 
 
-def _text_table(analysis: Analysis) -> CheckedTable:
+def _text_table(analysis: ProtocolAnalysis) -> CheckedTable:
     """The numbers in the paper's running text."""
     rows = []
     for where, what, text, compute in _TEXT:
@@ -166,17 +167,17 @@ def _text_table(analysis: Analysis) -> CheckedTable:
     return _counted("text", "Figures in the text", ["figure"], rows)
 
 
-def _risk(rule: str, split: str, figure: str) -> Callable[[Analysis], str]:
-    def compute(analysis: Analysis) -> str:
+def _risk(rule: str, split: str, figure: str) -> Callable[[ProtocolAnalysis], str]:
+    def compute(analysis: ProtocolAnalysis) -> str:
         return f"{getattr(getattr(getattr(analysis.summary, rule), split), figure).value * 100:.3f}"
 
     return compute
 
 
-def _reduction(figure: str, rounded: bool = False) -> Callable[[Analysis], str]:
+def _reduction(figure: str, rounded: bool = False) -> Callable[[ProtocolAnalysis], str]:
     """By how many percent the refresh rule lowers a number of the fixed beta; `rounded` uses the printed numbers."""
 
-    def compute(analysis: Analysis) -> str:
+    def compute(analysis: ProtocolAnalysis) -> str:
         summary = analysis.summary
         fixed, refresh = (getattr(rule.all, figure).value for rule in (summary.fixed, summary.refresh))
         if rounded:
@@ -186,23 +187,23 @@ def _reduction(figure: str, rounded: bool = False) -> Callable[[Analysis], str]:
     return compute
 
 
-def _within(rule: str) -> Callable[[Analysis], str]:
-    def compute(analysis: Analysis) -> str:
+def _within(rule: str) -> Callable[[ProtocolAnalysis], str]:
+    def compute(analysis: ProtocolAnalysis) -> str:
         risk = getattr(analysis.summary, rule).all
         return f"{risk.within}/{risk.answered}"
 
     return compute
 
 
-def _selected(pick: Callable[[list[float]], float]) -> Callable[[Analysis], str]:
+def _selected(pick: Callable[[list[float]], float]) -> Callable[[ProtocolAnalysis], str]:
     return lambda analysis: f"{pick([e.selected_beta or 0.0 for e in analysis.experiments]):.3f}"
 
 
-def _mean_width(analysis: Analysis) -> str:
+def _mean_width(analysis: ProtocolAnalysis) -> str:
     return f"{(analysis.robustness.mean_width or 0.0) * 100:.1f}"
 
 
-_TEXT: tuple[tuple[str, str, str, Callable[[Analysis], str]], ...] = (
+_TEXT: tuple[tuple[str, str, str, Callable[[ProtocolAnalysis], str]], ...] = (
     ("abstract", "reduction of the maximum gap, %", "33.4", _reduction("max")),
     ("abstract", "runs within 1 %", "11/11", _within("refresh")),
     ("results", "smallest selected beta", "0.822", _selected(min)),

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oneclock.lab.paper.published import losses_study
-from oneclock.report.subject import Subject
-from oneclock.rule import REFRESHES, Rule
+from oneclock.report.folder import Subject
+from oneclock.rule import Rule
 from oneclock.stats import analyse
 
 
-def published(refreshes: float = REFRESHES, rules: Sequence[Rule] = ()) -> Subject:
+def published(rules: Sequence[Rule] = ()) -> Subject:
     """The paper's eleven sweeps, all 13 betas and every seed, from the authors' published losses."""
     study = losses_study()
     return Subject(
         title="Refresh-Scaling the Memory of Balanced Adam: the published data",
         study=study,
-        analysis=analyse(study, refreshes, rules=rules),
-        plain_means=True,
+        analysis=analyse(study, rules),
         notes=(
             "The losses are the authors' own: the best validation loss of every beta and seed, as published beside the "
-            "paper. Curves and training losses were not published, so that T_ES is the paper's, and train robustness "
-            "and time to target cannot be recomputed.",
+            "paper. Curves and training losses were not published.",
         ),
     )

@@ -71,7 +71,7 @@
       new ResizeObserver(() => this.draw()).observe(host);
     }
     visible(series) {
-      return !this.hidden.has(series.group) && !this.hidden.has(series.also);
+      return !this.hidden.has(series.group);
     }
     draw(again = false) {
       const width = Math.floor(this.host.clientWidth);
@@ -107,7 +107,6 @@
         if (i % every === 0) add(svg, "text", { x: x(at), y: box.bottom + 16, "text-anchor": "middle" }, text);
         if (i % every === 0 && chart.x.beyond.length) add(svg, "text", { x: x(at), y: box.top - 5, "text-anchor": "middle", class: "label beyond" }, chart.x.beyond[i]);
       });
-      for (const [at] of chart.x.every) add(svg, "line", { x1: x(at), x2: x(at), y1: box.bottom, y2: box.bottom + 4, class: "frame" });
       for (const [at, text] of chart.y.ticks) {
         add(svg, "line", { x1: box.left, x2: box.right, y1: y(at), y2: y(at), class: "grid" });
         const node = add(svg, "text", { x: box.left - 7, y: y(at) + 4, "text-anchor": "end" }, text);
@@ -203,9 +202,6 @@
       for (const series of chart.series) {
         if (series.group && !switches.has(series.group)) switches.set(series.group, series);
       }
-      for (const series of chart.series) {
-        if (series.also && !switches.has(series.also)) switches.set(series.also, { ...series, color: "c6" });
-      }
       for (const line of chart.lines) still.set(line.label, line);
       for (const span of chart.spans) still.set(span.label, span);
     }
@@ -242,57 +238,6 @@
       else paint(add(swatch, "rect", { x: 4, y: 1, width: 22, height: 12, opacity: 0.3 }), "fill", mark.color);
       entry.append(text);
     }
-    return views;
-  }
-
-  function explorer({ stops, experiments, outside }) {
-    const [pick, slider] = [byId("experiment"), byId("horizon")];
-    let sweep = null;
-    const say = (id, text) => (byId(id).textContent = text ?? "–");
-    const move = () => {
-      const experiment = experiments[pick.value];
-      const stop = stops[slider.value];
-      const cost = experiment.costs[slider.value];
-      slider.setAttribute("aria-valuetext", `${stop.steps} steps`);
-      say("at-steps", `${stop.steps} steps`);
-      say("at-beta", stop.beta);
-      say("at-memory", `${stop.memory} steps`);
-      say("at-swept", cost.beta);
-      say("at-gap", cost.gap);
-      say("at-loss", cost.loss);
-      const notes = [];
-      if (cost.interval) notes.push(`Above the best: ${cost.interval}.`);
-      if (!stop.inside) notes.push(outside);
-      byId("at-note").textContent = notes.join(" ");
-      const marked = sweep.chart.series.find((one) => one.marker === "frame");
-      if (marked) {
-        const drawn = cost.y !== null;
-        marked.x = drawn ? [cost.x] : [];
-        marked.y = drawn ? [cost.y] : [];
-        marked.texts = drawn ? [`recommended beta for ${stop.steps} steps: β ${stop.beta}, ${cost.gap} above the best`] : [];
-      }
-      sweep.draw(true);
-      history.replaceState(null, "", `#experiment=${pick.value}&stop=${slider.value}`);
-    };
-    const choose = (stop) => {
-      const experiment = experiments[pick.value];
-      [sweep] = figure(byId("sweep"), [structuredClone(experiment.sweep)]);
-      byId("curves").hidden = !experiment.curves;
-      byId("no-curves").hidden = Boolean(experiment.curves);
-      if (experiment.curves) figure(byId("curves"), [experiment.curves]);
-      byId("curves-left").textContent = experiment.left;
-      slider.value = stop ?? experiment.start;
-      move();
-    };
-    pick.addEventListener("change", () => choose());
-    slider.addEventListener("input", move);
-    byId("own").addEventListener("click", () => {
-      slider.value = experiments[pick.value].start;
-      move();
-    });
-    const kept = new URLSearchParams(location.hash.slice(1));
-    if (kept.get("experiment") in experiments) pick.value = kept.get("experiment");
-    choose(kept.get("stop") in stops ? kept.get("stop") : undefined);
   }
 
   function sortable(table) {
@@ -316,8 +261,6 @@
     });
   }
 
-  if (data.explorer) explorer(data.explorer);
   for (const host of document.querySelectorAll("[data-figure]")) figure(host, data.figures[host.dataset.figure]);
   document.querySelectorAll("table").forEach(sortable);
-  if (data.reload_seconds) setTimeout(() => location.reload(), data.reload_seconds * 1000);
 })();
