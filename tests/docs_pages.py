@@ -171,11 +171,12 @@ def for_experiments(folder: Path, names: dict[str, Any]) -> None:
     from oneclock.rule import GRID
 
     rows = [
-        f"{sweep.name}\t{beta}\t{';'.join(repr(run.best_loss) for run in sweep.tied if run.tied_beta == beta)}\n"
+        "\t".join((*sweep.name.split(", "), f"{beta}"))
+        + f"\t{';'.join(repr(run.best_loss) for run in sweep.tied if run.tied_beta == beta)}\n"
         for sweep in published.losses_study().sweeps
         for beta in GRID
     ]
-    (folder / "beta_sweep_curves.tsv").write_text("experiment\tbeta\tseed_best_val_losses\n" + "".join(rows))
+    (folder / "beta_sweep_curves.tsv").write_text("model\tdataset\tbeta\tseed_best_val_losses\n" + "".join(rows))
 
 
 def for_tutorial(folder: Path, names: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ def test_accelerate_with_accumulation_matches_the_plain_run_and_resumes(tmp_path
         net = model()
         optimizer = BalancedAdamW(net.parameters(), LR, horizon=steps, rule=f"refresh:{REFRESHES}", weight_decay=DECAY)
         net, optimizer, data = accelerator.prepare(net, optimizer, loader())
-        scheduler = RefreshScheduler(optimizer, steps, REFRESHES)
+        scheduler = RefreshScheduler(optimizer, steps, rule=f"refresh:{REFRESHES}")
         accelerator.register_for_checkpointing(scheduler)
         return accelerator, net, optimizer, data, scheduler
 
