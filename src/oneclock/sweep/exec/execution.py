@@ -19,7 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from oneclock.sweep.exec.job import Ended, Job, error_in_words, error_message, execute, print_error, refusal
+from oneclock.sweep.exec.job import Ended, Job, error_message, execute, print_error, refusal
+from oneclock.sweep.exec.processes import error_in_words
 from oneclock.sweep.exec.server import GRACE
 from oneclock.sweep.exec.supervise import Server, give_up, supervise
 

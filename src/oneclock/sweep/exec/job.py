@@ -16,7 +16,7 @@ from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.lock import Claim, Held, holder, me, under
 from oneclock.runs.record import RunRecord
-from oneclock.sweep.exec import processes
+from oneclock.sweep.exec.processes import MARK, Died, Failed, error_in_words, marked, send
 
 if TYPE_CHECKING:
     from oneclock.sweep.targets import Target
@@ -52,11 +52,6 @@ class Job:
     waits: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def key_with_spec(self) -> RunKey:
-        """The run's key with all settings, as its record has it."""
-        return self.target.with_spec(self.key)
-
 
 @dataclass(frozen=True)
 class Ended:
@@ -91,16 +86,13 @@ def execute(job: Job) -> RunEvent:
 
 
 def start_output(path: Path) -> None:
-    """Give this attempt an output file of its own; earlier ones stay beside it as output-1.log, output-2.log.
-
-    From now on, the run's own process prints there.
-    """
+    """Give this attempt an output file, where the run's own process prints; earlier ones stay as output-1.log, .."""
     output = path / "output.log"
     path.mkdir(parents=True, exist_ok=True)
     if output.exists() and output.stat().st_size:
         count = sum(1 for _ in path.glob("output-*.log"))
         output.rename(path / f"output-{count + 1}.log")
-    if processes.MARK in os.environ:
+    if MARK in os.environ:
         redirect(output)
 
 
@@ -133,9 +125,9 @@ def claimed(path: Path) -> Claim:
 
 def kill_left(path: Path) -> None:
     """Kill processes that dead runs in or below a folder have left running, whatever their parent is now."""
-    for pid, folder in processes.marked().items():
+    for pid, folder in marked().items():
         if Path(folder).is_relative_to(path) and holder(Path(folder)) in (None, me()):
-            processes.send(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
 
 
 def ended(path: Path) -> RunRecord | None:
@@ -168,23 +160,15 @@ def error_message(error: BaseException) -> RunEvent:
     """
     if isinstance(error, OSError) and error.errno in FULL:
         return "disk", error_in_words(error)
-    if isinstance(error, processes.Died | processes.Failed):
-        return "died" if isinstance(error, processes.Died) else "raised", str(error)
-    return "died" if isinstance(error, KeyboardInterrupt) else "raised", error_in_words(error)
+    kind = "died" if isinstance(error, Died | KeyboardInterrupt) else "raised"
+    return kind, str(error) if isinstance(error, Died | Failed) else error_in_words(error)
 
 
 def print_error(error: BaseException) -> None:
     """Print an error with its traceback, from the first line of the user's own code on."""
-    if isinstance(error, processes.Died | processes.Failed):  # the process has printed its own traceback
+    if isinstance(error, Died | Failed):  # the process has printed its own traceback
         return
     first, package = error.__traceback__, str(Path(__file__).parents[2])
     while first is not None and first.tb_frame.f_code.co_filename.startswith(package):
         first = first.tb_next
     traceback.print_exception(type(error), error, first or error.__traceback__)
-
-
-def error_in_words(error: BaseException) -> str:
-    """An error in one line."""
-    text = " ".join(str(error).split())
-    name = type(error).__name__
-    return f"{name}: {text}" if text else name

@@ -1,12 +1,7 @@
-"""Process trees: which process descends from which, how to end them all, and runs of several processes.
+"""Process trees: which process descends from which, how to end them all, and runs of several processes by torchrun.
 
-A process group does not include processes with a session of their own (`setsid`, torchrun) or daemons that forked
-twice. On Linux a process can become the parent of all orphans among its descendants: then each of them stays in its
-family until it is dead. Other systems have only process groups.
-
-torchrun starts a run of several processes, which ends and resumes as one. If one process dies, torchrun ends the others
-and so the run; its next attempt continues from the last checkpoint. The number of processes multiplies the batch, as
-with `accelerate launch`, and is part of the study. Each of them starts in `main`.
+A process group misses processes with a session of their own (`setsid`, torchrun) and daemons that forked twice. On Linux
+a process can adopt all orphans among its descendants: then each of them stays in its family until it is dead.
 """
 
 from __future__ import annotations
@@ -16,7 +11,6 @@ import ctypes
 import os
 import pickle
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -73,16 +67,11 @@ def family(*pids: int) -> dict[int, int]:
     >>> child.kill(); child.wait()
     -9
     """
-    children: dict[int, list[int]] = {}
-    for one, parent in _parents().items():
-        children.setdefault(parent, []).append(one)
-    parents: dict[int, int] = {}
-    left = [*pids]
-    while left:
-        parent = left.pop()
-        parents |= dict.fromkeys(children.get(parent, []), parent)
-        left += children.get(parent, [])
-    return parents
+    parents, found, new = _parents(), dict[int, int](), dict.fromkeys(pids, 0)
+    while new:
+        new = {pid: parent for pid, parent in parents.items() if parent in new and pid not in found}
+        found |= new
+    return found
 
 
 def send(pid: int, number: signal.Signals) -> None:
@@ -96,12 +85,11 @@ def send(pid: int, number: signal.Signals) -> None:
 
 def marked() -> dict[int, str]:
     """The processes that runs have started, with the folder of the run; not those that only forked."""
-    marks, mark = {}, f"{MARK}=".encode()
+    marks = {}
     for pid in _parents():
-        with suppress(OSError):
-            for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                if entry.startswith(mark):
-                    marks[pid] = os.fsdecode(entry[len(mark) :])
+        with suppress(OSError, KeyError):
+            entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            marks[pid] = os.fsdecode(dict(entry.partition(b"=")[::2] for entry in entries)[MARK.encode()])
     return marks
 
 
@@ -164,11 +152,7 @@ def unwinding() -> Iterator[None]:
 
 
 _PYTHON = re.compile(r"\s*(\S*python[\d.]*)\s+")
-
-
-def torchrun(python: str, processes: int) -> str:
-    """The command that starts several processes, without the script or `-m module`."""
-    return f"{python} -m torch.distributed.run --standalone --nproc-per-node {processes}"
+_TORCHRUN = "-m torch.distributed.run --standalone --nproc-per-node"
 
 
 def under_torchrun(command: str, processes: int) -> str:
@@ -180,15 +164,11 @@ def under_torchrun(command: str, processes: int) -> str:
     match = _PYTHON.match(command)
     if match is None:
         raise ValueError(f"several processes (--processes) need a command that begins with python, got {command!r}")
-    return f"{torchrun(match[1], processes)} {command[match.end() :]}"
+    return f"{match[1]} {_TORCHRUN} {processes} {command[match.end() :]}"
 
 
 def several(processes: int) -> dict[str, Any]:
-    """The processes in a target's description: left out if there is one.
-
-    >>> several(1), several(4)
-    ({}, {'processes': 4})
-    """
+    """The processes in a target's description, where they are part of the study: left out if there is one."""
     return {"processes": processes} if processes > 1 else {}
 
 
@@ -198,16 +178,16 @@ def is_first() -> bool:
 
 
 def run_processes(target: Target, path: Path, key: RunKey) -> RunRecord:
-    """Train a run with as many processes as the target says.
+    """Train a run with as many processes as the target says; torchrun ends them all when one of them dies.
 
     `Died` if one of them was killed, `Failed` if one raised an exception.
     """
     raised = path / ".raised"
     raised.unlink(missing_ok=True)
-    line = shlex.split(torchrun(shlex.quote(sys.executable), target.processes))
     job = base64.b64encode(pickle.dumps((target, path, key, sys.path))).decode()
+    line = [sys.executable, *_TORCHRUN.split(), str(target.processes), "-m", "oneclock.sweep.exec.processes", job]
     with outlasting() as asked:
-        code = subprocess.call([*line, "-m", "oneclock.sweep.exec.processes", job])
+        code = subprocess.call(line)
     result = RunFolder.read(path).result if (path / "run.json").exists() else None
     if result is not None:
         return result
@@ -224,23 +204,31 @@ def forked_children_end_here() -> Iterator[None]:
 
     Otherwise a child without `os._exit` would continue as the run itself, and write its record a second time.
     """
-    parent = os.getpid()
+    parent, code = os.getpid(), 0
     try:
         yield
     except BaseException:
         if os.getpid() == parent:
             raise
         traceback.print_exc()
-        _leave(1)
+        code = 1
     if os.getpid() != parent:
-        _leave(0)
+        leave(code)
 
 
-def _leave(code: int) -> NoReturn:
+def leave(code: int) -> NoReturn:
+    """End a forked process, without what its parent would do at its own end."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def error_in_words(error: BaseException) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name
 
 
 def main() -> None:
@@ -257,7 +245,7 @@ def main() -> None:
         sys.exit(f"ended: {asked}")
     except Exception as error:
         with suppress(OSError):
-            (path / ".raised").write_text(f"{type(error).__name__}: {' '.join(str(error).split())}", encoding="utf-8")
+            (path / ".raised").write_text(error_in_words(error), encoding="utf-8")
         raise
 
 

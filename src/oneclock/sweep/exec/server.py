@@ -7,9 +7,8 @@ of grace, SIGKILL. The same happens to all runs when the socket on standard inpu
 on SIGTERM, which a batch system sends to every process of a job. SIGUSR2 ends the grace at once. When this process
 itself is killed, the kernel kills the runs.
 
-The standard library's forkserver does not fit. It listens at a path below TMPDIR, and fails if that is too long. Its
-children import the caller's `__main__` again. It has one set of modules for the life of its owner. It forks even if an
-import has started threads. It does not kill runs when their owner dies, and does not know what they started.
+The standard library's forkserver listens at a path below TMPDIR, imports the caller's `__main__` again, forks even if
+an import has started threads, and does not end what runs leave.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import selectors
 import signal
 import socket
 import sys
@@ -26,12 +24,22 @@ import time
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import NoReturn
 
-from oneclock.sweep.exec.job import Job, RunEvent, error_in_words, error_message, execute, print_error, redirect
-from oneclock.sweep.exec.processes import LINUX, MARK, adopt_orphans, die_with_parent, family, send, unwinding
+from oneclock.sweep.exec.job import Job, error_message, execute, print_error, redirect
+from oneclock.sweep.exec.processes import (
+    LINUX,
+    MARK,
+    adopt_orphans,
+    die_with_parent,
+    error_in_words,
+    family,
+    leave,
+    send,
+    unwinding,
+)
 
 GRACE = 3.0
 """Default seconds between SIGTERM and SIGKILL."""
@@ -61,7 +69,7 @@ def serve(modules: list[str], grace: float = GRACE) -> NoReturn:
 
 
 class _Server:
-    """The connections of runs, and the processes that are ending."""
+    """The connections of runs, the exits that were not reported yet, and when processes that are ending get killed."""
 
     def __init__(self, owner: socket.socket, grace: float) -> None:
         adopt_orphans()
@@ -72,41 +80,33 @@ class _Server:
         self.woken, self.wake = socket.socketpair()
         for end in (self.woken, self.wake):
             end.setblocking(False)
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(owner, selectors.EVENT_READ)
-        self.selector.register(self.woken, selectors.EVENT_READ)
         signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, self.end)
-        signal.signal(signal.SIGUSR2, self.hurry)
+        for number in (signal.SIGTERM, signal.SIGUSR2):
+            signal.signal(number, self.end)
 
     def forever(self) -> NoReturn:
         while self.runs or self.exits or not self.closing:
-            for key, _ in self.selector.select(LOOK if self.ending else None):
-                if key.fileobj is self.woken:
+            runs = {connection: pid for pid, connection in self.runs.items() if pid not in self.ending}
+            sockets = [self.woken, *runs] if self.closing else [self.woken, self.owner, *runs]
+            for ready in wait(sockets, LOOK if self.ending else None):
+                if ready is self.woken:
                     with suppress(BlockingIOError):
                         self.woken.recv(4096)
-                elif key.fileobj is self.owner:
+                elif ready is self.owner:
                     self.request()
                 else:  # its supervisor has closed the connection, or is dead
-                    self.selector.unregister(key.fileobj)
-                    self.terminate([key.data])
+                    self.terminate([runs[ready]])
             self.settle()
         os._exit(0)
 
-    def end(self, *_: object) -> None:
-        """SIGTERM: end everything, with a grace time."""
-        self.closing = True
-
-    def hurry(self, *_: object) -> None:
-        """SIGUSR2: end everything at once."""
-        self.closing = self.hurried = True
+    def end(self, number: int, _: object) -> None:
+        """SIGTERM: end everything, with a grace time. SIGUSR2: at once."""
+        self.closing, self.hurried = True, self.hurried or number == signal.SIGUSR2
 
     def request(self) -> None:
         data, ends, _, _ = socket.recv_fds(self.owner, 1, 1)
-        if not data:
-            self.selector.unregister(self.owner)
-            self.closing = True
+        self.closing |= not data
         for end in ends:
             os.set_inheritable(end, False)
             self.fork(Connection(end))
@@ -126,25 +126,22 @@ class _Server:
             self.report_exits()
             return
         if pid == 0:
-            self.leave()
+            self.forget()
             _run(connection, request, server)
         with suppress(OSError):  # both here and in the run, so that the group exists before it can be ended
             os.setpgid(pid, pid)
         self.runs[pid] = connection
         with suppress(OSError):
             connection.send(("started", pid))
-        self.selector.register(connection, selectors.EVENT_READ, pid)
 
-    def leave(self) -> None:
+    def forget(self) -> None:
         """Drop what a forked run must not inherit from the server."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        self.selector.close()
-        for line in (self.owner, self.woken, self.wake):
+        connections = (*self.runs.values(), *(connection for connection, _ in self.exits))
+        for line in (self.owner, self.woken, self.wake, *connections):
             line.close()
-        for connection in (*self.runs.values(), *(connection for connection, _ in self.exits)):
-            connection.close()
 
     def settle(self) -> None:
         """Collect deaths, end what must end, and report the exits of runs that left nothing behind."""
@@ -157,16 +154,12 @@ class _Server:
         strays = [pid for pid, parent in alive.items() if parent == os.getpid() and pid not in self.runs]
         self.ending = {pid: when for pid, when in self.ending.items() if pid in alive or pid in self.runs}
         self.terminate(strays)
-        self.kill()
-        if all(
-            time.monotonic() > self.ending[pid] + GRACE for pid in strays
-        ):  # processes of another user cannot be killed
-            self.report_exits()
-
-    def kill(self) -> None:
-        overdue = [pid for pid, when in self.ending.items() if self.hurried or time.monotonic() >= when]
+        now = time.monotonic()
+        overdue = [pid for pid, when in self.ending.items() if self.hurried or now >= when]
         for pid in {*overdue, *family(*overdue)} if overdue else ():
             send(pid, signal.SIGKILL)
+        if all(now > self.ending[pid] + GRACE for pid in strays):  # processes of another user cannot be killed
+            self.report_exits()
 
     def terminate(self, roots: Iterable[int]) -> None:
         """Send SIGTERM to processes and all that they started; the rest is killed after the grace time."""
@@ -179,20 +172,13 @@ class _Server:
         """Collect dead processes; returns whether any of them was a run."""
         before = len(self.exits)
         with suppress(ChildProcessError):
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            while pid:
+            while (dead := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = dead
                 if pid in self.runs:
-                    self.exited(pid, os.waitstatus_to_exitcode(status))
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                    self.exits.append((self.runs.pop(pid), os.waitstatus_to_exitcode(status)))
+                    if not LINUX:  # Linux shows stray processes; other systems only the group
+                        send(pid, signal.SIGKILL)
         return len(self.exits) > before
-
-    def exited(self, pid: int, code: int) -> None:
-        if not LINUX:  # Linux shows stray processes; other systems only the group
-            send(pid, signal.SIGKILL)
-        connection = self.runs.pop(pid)
-        with suppress(KeyError):
-            self.selector.unregister(connection)
-        self.exits.append((connection, code))
 
     def report_exits(self) -> None:
         for connection, code in self.exits:
@@ -214,25 +200,17 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
         with unwinding():
             job = pickle.loads(request)
             _settle(job)
-            message = _outcome(job)
+            try:
+                message = execute(job)
+            except BaseException as error:
+                with suppress(OSError):  # the disk may be the problem
+                    print_error(error)
+                raise
     except BaseException as error:
         message = error_message(error)
     with suppress(OSError):
         connection.send(message)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            stream.flush()
-    os._exit(0)
-
-
-def _outcome(job: Job) -> RunEvent:
-    """The event of an executed job; an error is printed in full to the run's output."""
-    try:
-        return execute(job)
-    except BaseException as error:
-        with suppress(OSError):  # the disk may be the problem
-            print_error(error)
-        return error_message(error)
+    leave(0)
 
 
 def _settle(job: Job) -> None:

@@ -1,8 +1,7 @@
 """Each run has its own process, so that a crash ends only that run. This module starts, watches and restarts it.
 
 A server process (`oneclock.sweep.exec.server`) has imported what the runs will import (torch takes seconds) and forks a
-fresh process for each: that takes a hundredth of a second, and the process is clean. On one machine a sweep has one
-server; a worker of a cluster has its own. `supervise` sees one run to its end, here or on a worker.
+fresh process for each. On one machine a sweep has one server; a worker of a Dask cluster has its own.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.lock import HEARTBEAT, STALE, Claim, Held, held_by
-from oneclock.sweep.exec.job import Ended, Job, RunEvent, claimed, ended, error_in_words, kill_left, refusal
-from oneclock.sweep.exec.processes import LINUX, kill_session
+from oneclock.sweep.exec.job import Ended, Job, RunEvent, claimed, ended, kill_left, refusal
+from oneclock.sweep.exec.processes import LINUX, error_in_words, kill_session
 from oneclock.sweep.exec.server import GRACE, command
 
 DIED = "the process that starts runs died"
@@ -34,46 +33,11 @@ class Closed(Exception):
     """The server is ending: it starts no more runs."""
 
 
-class Process:
-    """The supervisor's handle of a run's process. Closing it ends the run and everything that the run started."""
-
-    def __init__(self, connection: Connection, owner: socket.socket, ready: threading.Event) -> None:
-        self._connection, self._owner, self._ready = connection, owner, ready
-
-    def next(self, timeout: float) -> RunEvent | None:
-        """The next event, or None in `timeout` seconds.
-
-        The server adds ("started", pid) and ("exit", code) to the events of the run; if the server itself has died, the
-        event is ("gone", None).
-        """
-        with suppress(EOFError, OSError, ValueError):  # the last event: our end was closed meanwhile
-            ready = wait([self._connection, self._owner], timeout)
-            if not ready:
-                return None
-            if self._connection in ready:
-                message = self._connection.recv()
-                self._ready.set()
-                return message
-        return "gone", None
-
-    def end(self) -> None:
-        """End the run and everything that it started, politely first; its exit is reported afterwards."""
-        with socket.socket(fileno=os.dup(self._connection.fileno())) as line, suppress(OSError):
-            line.shutdown(socket.SHUT_WR)
-
-    def __enter__(self) -> Process:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._connection.close()
-
-
 class Server:
-    """A server process, started with the first run or by `open`, and again if it died.
+    """A server process, started with the first run or by `open`, and again if it died. It ends when this process does.
 
-    It ends when this process does. Dask makes its workers return memory to the system often (MALLOC_TRIM_THRESHOLD_). A
-    training that allocates at every step would then spend up to half its time on page faults, so runs do not inherit
-    this.
+    Dask makes its workers return memory to the system often (MALLOC_TRIM_THRESHOLD_). A training that allocates at
+    every step would then spend up to half its time on page faults, so runs do not inherit this.
     """
 
     def __init__(
@@ -81,7 +45,7 @@ class Server:
     ) -> None:
         self._modules, self._environment, self._grace = list(modules), dict(environment or {}), grace
         self._lock = threading.Lock()
-        self._closed, self._ready = False, threading.Event()
+        self._closed = False
         self._process: subprocess.Popen[bytes] | None = None
         self._owner: socket.socket | None = None
 
@@ -91,38 +55,31 @@ class Server:
             if self._closed:
                 raise Closed
             if self._owner is None or self._process is None or self._dead(self._process):
-                self._spawn()
-            assert self._owner is not None
+                if self._owner is not None:
+                    self._owner.close()
+                self._owner, theirs = socket.socketpair()
+                inherited = {key: value for key, value in os.environ.items() if key != "MALLOC_TRIM_THRESHOLD_"}
+                with theirs:
+                    self._process = subprocess.Popen(
+                        command(self._modules, self._grace),
+                        stdin=theirs.fileno(),
+                        env=inherited | self._environment,
+                        start_new_session=True,
+                    )
             return self._owner
 
     @staticmethod
     def _dead(process: subprocess.Popen[bytes]) -> bool:
         """Whether a server is dead; processes in its session are killed before its number is used again."""
         if LINUX and process.returncode is None:
-            with suppress(
-                ChildProcessError
-            ):  # the program ignores its children: the number may belong to another process by now
+            with suppress(ChildProcessError):  # the program ignores its children: another may have the number by now
                 if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                     return False
                 kill_session(process.pid)
         return process.poll() is not None
 
-    def _spawn(self) -> None:
-        if self._owner is not None:
-            self._owner.close()
-        self._ready.clear()
-        inherited = {key: value for key, value in os.environ.items() if key != "MALLOC_TRIM_THRESHOLD_"}
-        self._owner, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                command(self._modules, self._grace),
-                stdin=theirs.fileno(),
-                env=inherited | self._environment,
-                start_new_session=True,
-            )
-
-    def start(self, job: Job) -> Process:
-        """A new process that executes the job."""
+    def start(self, job: Job) -> tuple[Connection, socket.socket]:
+        """A new process that executes the job: the connection to it, as long as which it lives, and to the server."""
         owner = self.open()
         mine, theirs = socket.socketpair()
         connection = Connection(mine.detach())
@@ -133,7 +90,7 @@ class Server:
         except OSError:
             connection.close()
             raise ConnectionError(DIED) from None
-        return Process(connection, owner, self._ready)
+        return connection, owner
 
     def close(self) -> None:
         """End the server and its runs, politely first; no more runs start."""
@@ -141,12 +98,9 @@ class Server:
             self._closed = True
         if self._process is None or self._owner is None:
             return
-        with suppress(OSError):
-            self._owner.shutdown(socket.SHUT_WR)
-        if not self._ready.is_set():  # it has no runs, and may still import for seconds
-            self._process.terminate()
         try:
             if not self._dead(self._process):
+                self._process.terminate()  # while it imports, it dies of that at once
                 self._process.wait(self._grace + 2 * GRACE)
         except subprocess.TimeoutExpired:
             self._process.kill()
@@ -159,17 +113,12 @@ class Server:
             self._process.send_signal(signal.SIGUSR2)
 
 
-_SERVERS: dict[tuple[str, ...], Server] = {}
-_MAKING = threading.Lock()
-
-
+@cache
 def server_for(modules: tuple[str, ...]) -> Server:
     """This process's server with those modules, for a worker of a cluster."""
-    with _MAKING:
-        if modules not in _SERVERS:
-            _SERVERS[modules] = Server(modules)
-            atexit.register(_SERVERS[modules].close)
-        return _SERVERS[modules]
+    server = Server(modules)
+    atexit.register(server.close)
+    return server
 
 
 _MOMENT = 1.0
@@ -206,85 +155,94 @@ def supervise(job: Job, server: Server | None = None) -> Ended:
 
 
 def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
-    """Record the run as failed, unless it has ended meanwhile."""
+    """Record the run as failed, unless it has ended meanwhile; a job that waits does so until the run is free."""
     path = Path(job.path)
-    try:
-        with _once_free(path) if job.waits else claimed(path):
-            if (result := ended(path)) is not None:
-                return Ended(job.path, result)
-            run = RunFolder.read(path) if (path / "run.json").exists() else RunFolder.start(path, job.key_with_spec)
-            return Ended(job.path, run.finish("failed", seconds=seconds, reason=reason))
-    except Held:  # another worker has it already
-        return Ended(job.path)
-    except OSError as error:
-        return Ended(job.path, trouble=error_in_words(error))
+    while True:
+        try:
+            with claimed(path):
+                if (result := ended(path)) is not None:
+                    return Ended(job.path, result)
+                key = job.target.with_spec(job.key)
+                run = RunFolder.read(path) if (path / "run.json").exists() else RunFolder.start(path, key)
+                return Ended(job.path, run.finish("failed", seconds=seconds, reason=reason))
+        except Held:
+            if not job.waits:  # another worker has it already
+                return Ended(job.path)
+            time.sleep(0.1)
+        except OSError as error:
+            return Ended(job.path, trouble=error_in_words(error))
 
 
 def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
     """One process of the run, from start to exit. Returns what it reported, or how it died."""
     try:
-        process = server.start(job)
+        connection, owner = server.start(job)
     except Closed:
         return "stopped", None
     except OSError as error:
         return "died", f"its process could not be started: {error_in_words(error)}"
     reported: RunEvent | None = None
-    with process:
+    with connection:  # closing it ends the run and everything that the run started
         while True:
-            message = process.next(timeout=1.0)
-            if message is not None:
-                kind, value = message
-                if kind == "started":
-                    watch.begin(value)
-                elif kind == "exit":
-                    return reported or ("died", _death(value))
-                elif kind == "gone":
-                    kill_left(Path(job.path))
-                    return "died", DIED
-                else:
-                    reported = reported or message  # the reason for ending it is more important than the exit code
+            event = _next_event(connection, owner)
+            kind, value = event or ("nothing new", None)
+            if kind == "started":
+                watch.begin(value)
+            elif kind == "exit":
+                return reported or ("died", _death(value))
+            elif kind == "gone":
+                kill_left(Path(job.path))
+                return "died", DIED
+            elif event is not None:
+                reported = reported or event  # the reason for ending it is more important than the exit code
             elif not watch.alive():
                 return "stopped", None
-            elif reported is None and watch.lost():
-                reported = "lost", None
-                process.end()
-            elif reported is None and watch.overdue():
-                reported = "timeout", f"it ran longer than {job.timeout:g} seconds (--timeout)"
-                process.end()
+            elif reported is None and (reported := watch.objection()) is not None:
+                with socket.socket(fileno=os.dup(connection.fileno())) as line, suppress(OSError):
+                    line.shutdown(socket.SHUT_WR)  # the server ends it, politely first, and reports its exit
             watch.keep()
 
 
-class _Watch:
-    """Watches one run: whether its sweep is still alive, by the claim, and how long the run takes. It keeps the run's
-    own claim alive, and notices if another process takes the run over.
+def _next_event(connection: Connection, owner: socket.socket) -> RunEvent | None:
+    """The next event of a run's process, or None within a second.
+
+    The server adds ("started", pid) and ("exit", code); if the server itself has died, the event is ("gone", None).
     """
+    with suppress(EOFError, OSError, ValueError):  # the last event: our end was closed meanwhile
+        ready = wait([connection, owner], timeout=1.0)
+        if not ready:
+            return None
+        if connection in ready:
+            return connection.recv()
+    return "gone", None
+
+
+class _Watch:
+    """Whether a run's sweep is alive, by the sweep's claim; and of the run, whether it keeps its own claim and time."""
 
     def __init__(self, job: Job) -> None:
-        self._claim, self._path, self._timeout = Path(job.claim), Path(job.path), job.timeout
-        self._touched = 0.0
-        self._began: float | None = None
-        self._pid = 0
+        self._job, self._pid, self._began = job, 0, 0.0
         self._held: Claim | None = None
+        self._touched = 0.0
         self._seen = self._kept = time.monotonic()
 
     def begin(self, pid: int) -> None:
-        self._began = time.monotonic()
-        self._pid, self._held = pid, None
+        self._began, self._pid, self._held = time.monotonic(), pid, None
 
-    def lost(self) -> bool:
-        """Whether the run's process has lost its claim."""
-        if self._held is None and self._began is not None:
-            self._held = held_by(self._path, self._pid)
-        return self._held is not None and self._held.lost
-
-    def overdue(self) -> bool:
-        if self._timeout is None or self._began is None:
-            return False
-        return time.monotonic() - self._began > self._timeout
+    def objection(self) -> RunEvent | None:
+        """Why the run has to end now: its process has lost its claim, or it takes too long."""
+        if self._held is None and self._pid:
+            self._held = held_by(Path(self._job.path), self._pid)
+        if self._held is not None and self._held.lost:
+            return "lost", None
+        timeout = self._job.timeout
+        if timeout is not None and self._pid and time.monotonic() - self._began > timeout:
+            return "timeout", f"it ran longer than {timeout:g} seconds (--timeout)"
+        return None
 
     def alive(self) -> bool:
         try:
-            touched = self._claim.stat().st_mtime
+            touched = os.stat(self._job.claim).st_mtime
         except FileNotFoundError:
             return False
         except OSError:  # a network disk that does not answer proves nothing
@@ -294,17 +252,10 @@ class _Watch:
         return time.monotonic() - self._seen < STALE
 
     def keep(self) -> None:
+        """Keep the run's own claim alive: its process may compute for minutes without a word."""
         if self._held is not None and time.monotonic() - self._kept > HEARTBEAT:
             self._held.touch()
             self._kept = time.monotonic()
-
-
-def _once_free(path: Path) -> Claim:
-    """The run's claim, after its last process has released it."""
-    while True:
-        with suppress(Held):
-            return claimed(path)
-        time.sleep(0.1)
 
 
 def _death(code: int) -> str:
