@@ -11,12 +11,12 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from oneclock.sweep.exec.job import Ended, Job, error_message, execute, print_error, refusal
@@ -72,10 +72,10 @@ class Execution:
         workers, gpus = self.workers(processes), len(_gpus())
         if self.in_process or self.jobs is None or workers is None or workers >= self.jobs:
             return None
-        has = f"{gpus} GPU{'s' if gpus > 1 else ''} and a run takes {self._gpus_of(processes):g}"
+        has = f"there {'are' if gpus > 1 else 'is'} {gpus} GPU{'s' if gpus > 1 else ''}"
         way = f"; gpus_per_run {gpus / self.jobs:.2g} lets them share" if processes == 1 else ""
-        are = "are" if gpus > 1 else "is"
-        return f"{workers} of the {self.jobs} jobs asked for run at a time: there {are} {has}{way}"
+        takes = f"a run takes {self._gpus_of(processes):g}"
+        return f"{workers} of the {self.jobs} jobs asked for run at a time: {has} and {takes}{way}"
 
     def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
         """The engine that runs them; `modules` are those that the runs will import, `processes` those of one run."""
@@ -92,47 +92,57 @@ class Execution:
         return self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
 
 
-class Engine(Protocol):
-    """Executes jobs, and reports which have ended."""
+class Engine:
+    """Executes jobs, `workers` at a time, and reports which have ended; signal handlers may call `wake` and `hurry`."""
 
-    @property
-    def workers(self) -> int:
-        """How many runs execute at a time."""
-
-    @property
-    def dashboard(self) -> str | None:
-        """The address of the engine's dashboard, if it has one."""
-
-    def submit(self, job: Job) -> None:
-        """Execute the job, now or later."""
-
-    def ended(self, timeout: float) -> list[Ended]:
-        """The jobs that ended since the last call; waits up to `timeout` seconds for one, or until `wake`."""
-
-    def wake(self) -> None:
-        """Make `ended` return now; a signal handler may call it."""
-
-    def close(self) -> None:
-        """Stop all jobs, politely first, and leave no process behind."""
-
-    def hurry(self) -> None:
-        """Make `close` stop waiting; a signal handler may call it."""
-
-
-class InProcess:
-    """Runs one job after another in this process, for debugging: `breakpoint()` works, a crash crashes the sweep."""
-
-    workers = 1
     dashboard: str | None = None
 
     def __init__(self) -> None:
-        self._jobs: list[Job] = []
+        self._arrived: SimpleQueue[Any] = SimpleQueue()
+
+    @property
+    def workers(self) -> int:
+        return 1
 
     def submit(self, job: Job) -> None:
-        self._jobs.append(job)
+        """Execute the job, now or later."""
+        raise NotImplementedError
 
     def ended(self, timeout: float) -> list[Ended]:
-        job = self._jobs.pop(0)
+        """The jobs that ended since the last call; waits up to `timeout` seconds for one, or until `wake`."""
+        ends: list[Ended] = []
+        with suppress(Empty):
+            item = self._arrived.get(timeout=timeout)
+            while item is not None:
+                ends.append(self._outcome(item))
+                item = self._arrived.get_nowait()
+        return ends
+
+    def _outcome(self, arrived: Any) -> Ended:
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """Make `ended` return now."""
+        self._arrived.put(None)
+
+    def close(self) -> None:
+        """Stop all jobs, politely first, and leave no process behind."""
+        raise NotImplementedError
+
+    def hurry(self) -> None:
+        """Make `close` stop waiting."""
+
+
+class InProcess(Engine):
+    """Runs one job after another in this process, for debugging: `breakpoint()` works, a crash crashes the sweep."""
+
+    def submit(self, job: Job) -> None:
+        self._arrived.put(job)
+
+    def ended(self, timeout: float) -> list[Ended]:
+        return [self._outcome(self._arrived.get())]
+
+    def _outcome(self, job: Job) -> Ended:
         try:
             kind, value = execute(job)
         except Exception as error:
@@ -141,34 +151,30 @@ class InProcess:
         if kind in ("busy", "lost"):
             raise ValueError(value)
         if kind == "result":
-            return [Ended(job.path, value)]
+            return Ended(job.path, value)
         trouble = value if kind == "disk" else refusal(Path(job.path))
-        return [Ended(job.path, trouble=trouble) if trouble else give_up(job, value)]
+        return Ended(job.path, trouble=trouble) if trouble else give_up(job, value)
 
     def wake(self) -> None:
         """Interrupt the run."""
         raise KeyboardInterrupt
 
+    hurry = wake
+
     def close(self) -> None:
-        self._jobs.clear()
-
-    def hurry(self) -> None:
-        """Interrupt it again."""
-        raise KeyboardInterrupt
+        """Nothing: no job is running."""
 
 
-class Local:
+class Local(Engine):
     """Executes jobs here, one at a time in each of the environments."""
-
-    dashboard: str | None = None
 
     def __init__(self, environments: Sequence[Mapping[str, str]], server: Server) -> None:
         if not hasattr(os, "fork"):
             raise ValueError("this system cannot fork a process for each run: use --in-process, or WSL on Windows")
+        super().__init__()
         self._server = server
         server.open()  # it imports modules while the sweep is planned
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._ended: SimpleQueue[Ended | Exception | None] = SimpleQueue()
         self._threads = [threading.Thread(target=self._work, args=(one,), daemon=True) for one in environments]
         for thread in self._threads:
             thread.start()
@@ -180,45 +186,70 @@ class Local:
     def submit(self, job: Job) -> None:
         self._jobs.put(job)
 
-    def ended(self, timeout: float) -> list[Ended]:
-        ends: list[Ended] = []
-        for end in _arrived(self._ended, timeout):
-            if isinstance(end, Exception):
-                raise end
-            ends.append(end)
-        return ends
+    def _work(self, environment: Mapping[str, str]) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                self._arrived.put(supervise(replace(job, environment=environment), self._server))
+            except Exception as error:  # noqa: PERF203 (the driver's to raise)
+                self._arrived.put(error)
 
-    def wake(self) -> None:
-        self._ended.put(None)
+    def _outcome(self, arrived: Ended | Exception) -> Ended:
+        if isinstance(arrived, Exception):
+            raise arrived
+        return arrived
 
     def close(self) -> None:
-        with suppress(Empty):
-            while True:
-                self._jobs.get_nowait()
         for _ in self._threads:
             self._jobs.put(None)
-        self._server.close()
+        self._server.close()  # jobs that wait before the None end at once: no process starts
         for thread in self._threads:
             thread.join(timeout=5)
 
     def hurry(self) -> None:
         self._server.hurry()
 
-    def _work(self, environment: Mapping[str, str]) -> None:
-        while (job := self._jobs.get()) is not None:
-            try:
-                self._ended.put(supervise(replace(job, environment=environment), self._server))
-            except Exception as error:  # noqa: PERF203 (the driver's to raise)
-                self._ended.put(error)
 
+class Dask(Engine):
+    """Executes jobs on the workers of `scheduler`: an address, or a cluster object of Dask's."""
 
-def _arrived(queue: SimpleQueue[Any], timeout: float) -> Iterator[Any]:
-    """The items of a queue, up to a None; waits `timeout` seconds for the first one."""
-    with suppress(Empty):
-        item = queue.get(timeout=timeout)
-        while item is not None:
-            yield item
-            item = queue.get_nowait()
+    def __init__(self, scheduler: Any, insecure: bool = False) -> None:
+        super().__init__()
+        check_address(getattr(scheduler, "scheduler_address", scheduler), insecure)
+        try:
+            import distributed
+        except ImportError:
+            raise ImportError("a cluster needs Dask: pip install 'oneclock[cluster]'") from None
+        # Runs do not use these processes: about a killed worker the record says more than they could.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        try:
+            self._client = distributed.Client(scheduler, timeout=30, set_as_default=False)
+        except OSError as error:
+            raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+        self._jobs: dict[Any, Job] = {}
+        self._given_up = distributed.scheduler.KilledWorker
+        self.dashboard = self._client.dashboard_link
+
+    @property
+    def workers(self) -> int:
+        return sum(self._client.nthreads().values())
+
+    def submit(self, job: Job) -> None:
+        future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
+        self._jobs[future] = job
+        future.add_done_callback(self._arrived.put)
+
+    def _outcome(self, future: Any) -> Ended:
+        job = self._jobs.pop(future)
+        try:
+            return future.result()
+        except self._given_up:
+            return give_up(job, "the workers that ran it died again and again")
+        except Exception as error:  # the worker could not even start it, for example because a package is missing there
+            return give_up(job, f"its worker could not run it: {error_in_words(error)}")
+
+    def close(self) -> None:
+        """Disconnect from the cluster; its workers see that the sweep's claim is gone, and stop their runs."""
+        self._client.close()
 
 
 def environments(
@@ -270,61 +301,6 @@ def _gpus() -> list[str]:
     return names[: torch.cuda.device_count()]
 
 
-class Dask:
-    """Executes jobs on the workers of `scheduler`: an address, or a cluster object of Dask's."""
-
-    def __init__(self, scheduler: Any, insecure: bool = False) -> None:
-        check_address(getattr(scheduler, "scheduler_address", scheduler), insecure)
-        try:
-            import distributed
-        except ImportError:
-            raise ImportError("a cluster needs Dask: pip install 'oneclock[cluster]'") from None
-        # Runs do not use these processes: about a killed worker the record says more than they could.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        try:
-            self._client = distributed.Client(scheduler, timeout=30, set_as_default=False)
-        except OSError as error:
-            raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-        self._jobs: dict[Any, Job] = {}
-        self._ended: SimpleQueue[Any] = SimpleQueue()
-        self._given_up = distributed.scheduler.KilledWorker
-
-    @property
-    def workers(self) -> int:
-        return sum(self._client.nthreads().values())
-
-    @property
-    def dashboard(self) -> str | None:
-        return self._client.dashboard_link
-
-    def submit(self, job: Job) -> None:
-        future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
-        self._jobs[future] = job
-        future.add_done_callback(self._ended.put)
-
-    def ended(self, timeout: float) -> list[Ended]:
-        return [self._outcome(future) for future in _arrived(self._ended, timeout)]
-
-    def _outcome(self, future: Any) -> Ended:
-        job = self._jobs.pop(future)
-        try:
-            return future.result()
-        except self._given_up:
-            return give_up(job, "the workers that ran it died again and again")
-        except Exception as error:  # the worker could not even start it, for example because a package is missing there
-            return give_up(job, f"its worker could not run it: {error_in_words(error)}")
-
-    def wake(self) -> None:
-        self._ended.put(None)
-
-    def close(self) -> None:
-        """Disconnect from the cluster; its workers see that the sweep's claim is gone, and stop their runs."""
-        self._client.close()
-
-    def hurry(self) -> None:
-        """Nothing: the workers belong to the cluster."""
-
-
 def check_address(address: str, insecure: bool = False) -> None:
     """ValueError for a scheduler that would execute code from anyone on the network, unless `insecure`.
 
@@ -336,9 +312,8 @@ def check_address(address: str, insecure: bool = False) -> None:
     """
     parts = urlsplit(address if "//" in address else f"tcp://{address}")
     if parts.scheme not in ("tls", "inproc") and not _loopback(parts.hostname or "") and not insecure:
-        raise ValueError(
-            f"{address} executes code from anyone who can reach it: use Dask's TLS (tls://..), or insecure"
-        )
+        way = "use Dask's TLS (tls://..), or insecure"
+        raise ValueError(f"{address} executes code from anyone who can reach it: {way}")
 
 
 def _loopback(host: str) -> bool:

@@ -1,7 +1,7 @@
 """Process trees: which process descends from which, how to end them all, and runs of several processes by torchrun.
 
-A process group misses processes with a session of their own (`setsid`, torchrun) and daemons that forked twice. On Linux
-a process can adopt all orphans among its descendants: then each of them stays in its family until it is dead.
+A process group misses processes with a session of their own (`setsid`, torchrun) and daemons that forked twice. On
+Linux a process can adopt all orphans among its descendants: then each of them stays in its family until it is dead.
 """
 
 from __future__ import annotations

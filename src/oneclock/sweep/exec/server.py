@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from oneclock.sweep.exec.job import Job, error_message, execute, print_error, redirect
 from oneclock.sweep.exec.processes import (
@@ -87,7 +87,7 @@ class _Server:
 
     def forever(self) -> NoReturn:
         while self.runs or self.exits or not self.closing:
-            runs = {connection: pid for pid, connection in self.runs.items() if pid not in self.ending}
+            runs: dict[Any, int] = {connection: pid for pid, connection in self.runs.items() if pid not in self.ending}
             sockets = [self.woken, *runs] if self.closing else [self.woken, self.owner, *runs]
             for ready in wait(sockets, LOOK if self.ending else None):
                 if ready is self.woken:
@@ -139,9 +139,10 @@ class _Server:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        connections = (*self.runs.values(), *(connection for connection, _ in self.exits))
-        for line in (self.owner, self.woken, self.wake, *connections):
+        for line in (self.owner, self.woken, self.wake):
             line.close()
+        for connection in (*self.runs.values(), *(connection for connection, _ in self.exits)):
+            connection.close()
 
     def settle(self) -> None:
         """Collect deaths, end what must end, and report the exits of runs that left nothing behind."""

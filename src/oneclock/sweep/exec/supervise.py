@@ -165,7 +165,7 @@ def give_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
                 key = job.target.with_spec(job.key)
                 run = RunFolder.read(path) if (path / "run.json").exists() else RunFolder.start(path, key)
                 return Ended(job.path, run.finish("failed", seconds=seconds, reason=reason))
-        except Held:
+        except Held:  # noqa: PERF203 (it may be free at the next try)
             if not job.waits:  # another worker has it already
                 return Ended(job.path)
             time.sleep(0.1)
@@ -184,8 +184,7 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
     reported: RunEvent | None = None
     with connection:  # closing it ends the run and everything that the run started
         while True:
-            event = _next_event(connection, owner)
-            kind, value = event or ("nothing new", None)
+            kind, value = _next_event(connection, owner)
             if kind == "started":
                 watch.begin(value)
             elif kind == "exit":
@@ -193,8 +192,8 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
             elif kind == "gone":
                 kill_left(Path(job.path))
                 return "died", DIED
-            elif event is not None:
-                reported = reported or event  # the reason for ending it is more important than the exit code
+            elif kind != "nothing":
+                reported = reported or (kind, value)  # the reason for ending it is more important than the exit code
             elif not watch.alive():
                 return "stopped", None
             elif reported is None and (reported := watch.objection()) is not None:
@@ -203,15 +202,15 @@ def _attempt(job: Job, server: Server, watch: _Watch) -> RunEvent:
             watch.keep()
 
 
-def _next_event(connection: Connection, owner: socket.socket) -> RunEvent | None:
-    """The next event of a run's process, or None within a second.
+def _next_event(connection: Connection, owner: socket.socket) -> RunEvent:
+    """The next event of a run's process, or ("nothing", None) within a second.
 
     The server adds ("started", pid) and ("exit", code); if the server itself has died, the event is ("gone", None).
     """
     with suppress(EOFError, OSError, ValueError):  # the last event: our end was closed meanwhile
         ready = wait([connection, owner], timeout=1.0)
         if not ready:
-            return None
+            return "nothing", None
         if connection in ready:
             return connection.recv()
     return "gone", None
