@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any, NamedTuple, cast
 
 from oneclock.plain_text import printable
-from oneclock.runs.adaptive import Adaptive
 from oneclock.runs.files import refuse_packed, sweep_asides
 from oneclock.runs.folder import Point, RunFolder
 from oneclock.runs.key import RunKey
@@ -77,9 +76,6 @@ def run_sweep(
         dry_run: Print the plan and its cost, and run nothing.
         quiet: Print nothing.
 
-    Returns:
-        The study: `best()`, `table()`, `rows()`.
-
     Raises:
         ValueError: If the values make no sense, the folder holds another study or runs of other code, or the first
             runs fail in the same way.
@@ -94,30 +90,25 @@ def run_sweep(
     >>> study.best().beta
     0.9
     """
-    _check_types(out, name, observers)
-    many = cast("Sequence[Trainable]", train if isinstance(train, list | tuple) else [train])
-    targets = [target_of(one, budget, name, processes, allow_early_stop) for one in many]
-    lists = {"betas": betas, "seeds": seeds, "learning_rates": learning_rates, "baselines": baselines}
-    values = {key: value for key, value in lists.items() if value is not None}
-    plan = make_plan(out, targets, protocol, values, extend=extend, keep_runs=keep_runs)
-    plan.check()
-    where = where or Execution()
-    if not isinstance(where, Execution):
-        raise ValueError(f"where must be an Execution, such as Execution(jobs=4), got {where!r}")
-    if dry_run:
-        print("\n".join(map(printable, plan_in_words(plan, where.workers(processes_of(plan))))))
-        return plan.study
-    return sweep(plan, where, quiet, observers)
-
-
-def _check_types(out: object, name: object, observers: object) -> None:
-    """ValueError for a value of `run_sweep` of a wrong type."""
     if not isinstance(out, str | os.PathLike):
         raise ValueError(f"out must be a folder, got {out!r}")
     if not (name is None or isinstance(name, str)):
         raise ValueError(f"name must be text, got {name!r}")
     if not isinstance(observers, Sequence) or not all(hasattr(one, "evaluated") for one in observers):
         raise ValueError(f"observers must be a list, such as [TensorBoard(folder)], got {observers!r}")
+    where = where or Execution()
+    if not isinstance(where, Execution):
+        raise ValueError(f"where must be an Execution, such as Execution(jobs=4), got {where!r}")
+    many = cast("Sequence[Trainable]", train if isinstance(train, list | tuple) else [train])
+    targets = [target_of(one, budget, name, processes, allow_early_stop) for one in many]
+    lists = {"betas": betas, "seeds": seeds, "learning_rates": learning_rates, "baselines": baselines}
+    values = {key: value for key, value in lists.items() if value is not None}
+    plan = make_plan(out, targets, protocol, values, extend=extend, keep_runs=keep_runs)
+    plan.check()
+    if dry_run:
+        print("\n".join(map(printable, plan_in_words(plan, where.workers(processes_of(plan))))))
+        return plan.study
+    return sweep(plan, where, quiet, observers)
 
 
 def make_plan(
@@ -183,10 +174,9 @@ def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence
             words = f"damaged     {folder} was moved to damaged/ and runs again ({reason})"
             print(printable(words), file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
-            modules = modules_of(plan)
-            engine = where.engine(modules, processes_of(plan))
+            engine = where.engine(modules_of(plan), processes_of(plan))
             with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
-                driver = Driver(plan, where, claim, engine, modules, observers)
+                driver = Driver(plan, where, claim, engine, observers)
                 with Display(driver.progress, engine, quiet) as display:
                     if (note := where.note(processes_of(plan))) is not None:
                         display.say(note)
@@ -232,8 +222,7 @@ def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | 
             plan.write()
             engine = where.engine(modules_of(plan), target.processes)
             with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
-                driver = Driver(plan, where, claim, engine, modules_of(plan))
-                driver.submit()
+                Driver(plan, where, claim, engine).submit()
                 while not stop.asked:
                     ends = engine.ended(timeout=0.2)
                     points = RunFolder.read(path).points() if (path / "run.json").exists() else []
@@ -281,14 +270,10 @@ def _runs_in_words(keys: Sequence[RunKey]) -> str:
         betas.setdefault(key.seed, {})["/".join(f"{one:g}" for one in dict.fromkeys(key.betas))] = None
     seeds: dict[str, list[str]] = {}
     for seed, own in betas.items():
-        named = f"beta {', '.join(own)}" if len(own) <= FEW else f"{len(own)} betas"
+        named = f"beta {', '.join(own)}" if len(own) <= 5 else f"{len(own)} betas"
         seeds.setdefault(named, []).append(str(seed))
     stages = [f"{named} with seed{'s'[: len(own) - 1]} {', '.join(own)}" for named, own in seeds.items()]
     return f"{len(keys)} now: {'; '.join(stages)}" if keys else "none now"
-
-
-FEW = 5
-"""So many betas are named."""
 
 
 def _axes(protocol: Protocol) -> str:
@@ -301,6 +286,3 @@ def _axes(protocol: Protocol) -> str:
     lrs = [f"{lr:g}" for lr in getattr(protocol, "learning_rates", ())]
     axes = {"betas": [f"{beta:g}" for beta in protocol.betas], "learning rates": lrs, "baselines": pairs}
     return "; ".join(f"{name} {', '.join(values)}" for name, values in axes.items() if values)
-
-
-__all__ = ["Adaptive", "Execution", "run_sweep", "sweep"]

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,9 +34,10 @@ from oneclock.sweep.view import Display, Pace, hang_in_words, run_name, span
 NO_LOSSES = (NO_CURVE, NO_LOSS)
 """Start of the reason of a run without a curve: one such run is enough to stop."""
 
-
 DEATHS = ("its process", "the process that", "the command was killed", "one of its", "it ran longer", "its worker")
 """Start of the reasons of killed runs: another run may succeed."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(ValueError):
@@ -79,20 +80,14 @@ class Driver:
     waits = True
 
     def __init__(
-        self,
-        plan: Plan,
-        where: Execution,
-        claim: Claim,
-        engine: Engine,
-        modules: tuple[str, ...],
-        observers: Sequence[Observer] = (),
+        self, plan: Plan, where: Execution, claim: Claim, engine: Engine, observers: Sequence[Observer] = ()
     ) -> None:
-        self.observers, self._told = observers, dict[str, int]()
-        self.plan, self.where, self.claim, self.engine, self.modules = plan, where, claim, engine, modules
-        self.progress = Progress(plan)
+        self.plan, self.where, self.claim, self.engine, self.observers = plan, where, claim, engine, observers
+        self.progress, self._modules = Progress(plan), modules_of(plan)
         self.due = {target.name: target for target in plan.targets}
-        self.waiting: dict[str, deque[Job]] = {target.name: deque() for target in plan.targets}
+        self.waiting: dict[str, deque[RunKey]] = {target.name: deque() for target in plan.targets}
         self.handed = 0
+        self._told: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._looked_for_hangs = time.monotonic()
 
@@ -109,51 +104,52 @@ class Driver:
             if stop.asked:
                 raise KeyboardInterrupt
             if self.claim.lost:
-                raise ValueError(
-                    f"another process has taken over {self.plan.path}, because this one seemed dead for too long"
-                )
+                why = "because this one seemed dead for too long"
+                raise ValueError(f"another process has taken over {self.plan.path}, {why}")
             self.tell_observers()
             for end in ends:
-                target, row = self.progress.end(end.path, _result(end))
-                self.handed -= 1
-                self.due[target.name] = target
-                display.ended(row)
-                for observer in self.observers:
-                    observer.ended(row)
-                self.stop_if_hopeless(target, row)
+                self.take_note(end, display)
             self.warn_of_hangs(display)
             self.submit()
+
+    def take_note(self, end: Ended, display: Display) -> None:
+        """Count a run that has ended. OSError if the disk refused its record: no run is lost, all others would fail."""
+        if end.trouble is not None:
+            why = f"the disk takes nothing more ({end.trouble})"
+            raise OSError(f"{why}; no run is lost: repair that, and run the same command to continue")
+        target, row = self.progress.end(end.path, end.result)
+        self.handed -= 1
+        self.due[target.name] = target
+        display.ended(row)
+        for observer in self.observers:
+            observer.ended(row)
+        self.stop_if_hopeless(target, row)
 
     def tell_observers(self) -> None:
         """Report evaluations since the last look; for a continued run, all of them."""
         for path, (_, key) in self.progress.flying.items() if self.observers else ():
             lines = evaluations(Path(path))
-            first = self._told.setdefault(path, 0)
-            for line in lines[first:]:
-                values: dict[str, Any] = {name: line[name] for name in ("val_loss", "train_loss") if name in line}
-                values |= line.get("metrics", {})
+            for line in lines[self._told[path] :]:
+                values = {name: line.get(name) for name in ("val_loss", "train_loss")} | line.get("metrics", {})
                 finite: dict[str, float] = {name: value for name, value in values.items() if value is not None}
                 for observer in self.observers:
                     observer.evaluated(key, line["step"], finite)
-            self._told[path] = max(first, len(lines))
+            self._told[path] = max(self._told[path], len(lines))
 
     def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
         """Raise `Stopped` if the first run left no curve, or the first two failed in the same way: all others would
         fail too.
         """
-        reasons = [_bare(one.reason) for one in self.progress.failed(target)]
-        silent = (row.reason or "").startswith(NO_LOSSES)
-        if row.status != "failed" or not (silent or reasons.count(_bare(row.reason)) > 1):
-            return
-        if (row.reason or "").startswith(DEATHS):
+        reason, reasons = row.reason or "", [_bare(one.reason) for one in self.progress.failed(target)]
+        silent = reason.startswith(NO_LOSSES)
+        if row.status != "failed" or reason.startswith(DEATHS) or not (silent or reasons.count(_bare(reason)) > 1):
             return
         if any(not math.isnan(loss) for loss in self.plan.losses(target).values()):
             return
         which = "its first run ended without a curve" if silent else "its first runs failed in the same way"
         again = f"fix the code and give the same command again; if no code changes, `oneclock retry {self.plan.path}`"
         lines = () if silent else last_lines(self.plan.run_path(row.key))
-        why = f"the sweep stops here, since {which}: {row.reason}; {again} first"
-        raise Stopped("\n  ".join([why, *lines]))
+        raise Stopped("\n  ".join([f"the sweep stops here, since {which}: {reason}; {again} first", *lines]))
 
     def warn_of_hangs(self, display: Display) -> None:
         """One line for each run without an evaluation for ten times the usual time between two."""
@@ -172,34 +168,27 @@ class Driver:
         """
         for name in [name for name in self.due if not self.waiting[name]]:
             target = self.due.pop(name)
-            new = self.progress.plan(target, self.plan.step(target))
-            self.waiting[name].extend(self.job(target, key) for key in new)
-        for jobs in self.waiting.values():
-            while jobs and self.handed <= self.engine.workers:
-                self.engine.submit(jobs.popleft())
-                self.handed += 1
+            self.waiting[name].extend(self.progress.plan(target, self.plan.step(target)))
+        for target in self.plan.targets:
+            while (keys := self.waiting[target.name]) and self.handed <= self.engine.workers:
+                self.hand(target, keys.popleft())
 
-    def job(self, target: Target, key: RunKey) -> Job:
-        return Job(
+    def hand(self, target: Target, key: RunKey) -> None:
+        """Give a run to the engine."""
+        self.handed += 1
+        job = Job(
             path=os.path.abspath(self.plan.run_path(key)),
             target=target,
             key=key,
             claim=os.path.abspath(self.claim.path),
             folder=os.getcwd(),
             search=tuple(entry or os.getcwd() for entry in sys.path),
-            modules=self.modules,
+            modules=self._modules,
             retries=self.where.retries,
             timeout=self.where.timeout,
             waits=self.waits,
         )
-
-
-def _result(end: Ended) -> RunRecord | None:
-    """How a run ended; OSError if the disk refuses records: all other runs would fail too, and no run is lost."""
-    if end.trouble is not None:
-        why = f"the disk takes nothing more ({end.trouble})"
-        raise OSError(f"{why}; no run is lost: repair that, and run the same command to continue")
-    return end.result
+        self.engine.submit(job)
 
 
 def evaluations(path: Path) -> list[dict[str, Any]]:
@@ -220,7 +209,7 @@ def _bare(reason: str | None) -> str:
 
 
 class Progress:
-    """The runs of a running sweep."""
+    """The runs of a running sweep: those under way or waiting by their path, and those that have ended."""
 
     def __init__(self, plan: Plan) -> None:
         self.flying: dict[str, tuple[Target, RunKey]] = {}
@@ -238,18 +227,14 @@ class Progress:
         return new
 
     def end(self, path: str, result: RunRecord | None) -> tuple[Target, RunRecord]:
-        """Note a run's end; returns its target and its row.
-
-        A run without a result was stopped, and may be submitted again.
-        """
+        """Note a run's end; returns its target and its row. Without a result it was stopped: it may start again."""
         target, key = self.flying.pop(path)
         if result is None:
             return target, self._plan.row(key)
-        row = self.count(target, key, result)
         self._left[target.name] -= 1
-        return target, row
+        return target, self.count(key, result)
 
-    def count(self, target: Target, key: RunKey, result: RunRecord) -> RunRecord:
+    def count(self, key: RunKey, result: RunRecord) -> RunRecord:
         """Note a run that has ended, here or elsewhere."""
         self._plan.study.remember(key.folder, result)
         row = self._plan.row(key)
@@ -263,12 +248,9 @@ class Progress:
 
     def rows(self) -> list[RunRecord]:
         """Every ended or submitted run, by experiment, beta, learning rate and seed; untied pairs last."""
-        waiting = [self._row(path, *run) for path, run in self.flying.items()]
         order = {target.name: number for number, target in enumerate(self._plan.targets)}
-        return sorted(
-            [*self._over, *waiting],
-            key=lambda row: (order[row.experiment], row.key.order),
-        )
+        rows = [*self._over, *(self._plan.row(key) for _, key in self.flying.values())]
+        return sorted(rows, key=lambda row: (order[row.experiment], row.key.order))
 
     def summary(self, workers: int) -> str:
         """The progress in words, for this many workers."""
@@ -277,21 +259,11 @@ class Progress:
         tail = f", about {span(seconds)} left" if seconds else ""
         return f"{done} of {'at most ' if left else ''}{done + left} run{'s'[: done + left - 1]}{tail}"
 
-    def _row(self, path: str, target: Target, key: RunKey) -> RunRecord:
-        if not os.path.exists(path):
-            return RunRecord(key, "waiting")
-        return self._plan.row(key)
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 
 class Stop:
-    """A context in which the first of `signals` calls `first` and sets `asked`, the next ones call `again`.
+    """A context in which the first of `signals` calls `first` and sets `asked`, and the next ones call `again`.
 
-    `number` is the latest that came.
-
-    Python handles signals only in the main thread; in other threads this does nothing. Ignored signals stay ignored.
+    `number` is the latest that came. Ignored signals stay ignored; outside the main thread Python handles none.
 
     >>> with Stop(first=lambda: print("stopping"), again=lambda: print("at once")) as stop:
     ...     signal.raise_signal(signal.SIGTERM)
@@ -321,6 +293,5 @@ class Stop:
 
     def _hear(self, number: int, _: Any) -> None:
         call = self._again if self.asked else self._first
-        self.number = number
-        self.asked = True
+        self.asked, self.number = True, number
         call()

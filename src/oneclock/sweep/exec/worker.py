@@ -1,8 +1,8 @@
 """A worker: a driver that shares a study's plan with others, on any machine that sees the folder.
 
 No central process is needed. A worker reads the plan from `study.json`, claims a free run that is needed, and looks
-again when a run has ended. So the second stage of a protocol follows the first without any coordinator. On a signal, or
-when its time is up, its runs save what they can and it releases their claims; other workers continue them.
+again when a run has ended. On a signal, or when its time is up, its runs save what they can and it releases their
+claims; other workers continue them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import random
 import signal
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from oneclock.runs.folder import RunFolder, damage
 from oneclock.runs.key import RunKey
 from oneclock.runs.lock import Held, holder, join, leave
 from oneclock.runs.record import RunRecord
-from oneclock.sweep.exec.execution import Engine, Execution
+from oneclock.sweep.exec.execution import Execution
 from oneclock.sweep.exec.job import claimed, ended
 from oneclock.sweep.exec.scheduler import SIGNALS, Driver, Stop, at_work, modules_of, processes_of
 from oneclock.sweep.plan import Plan
@@ -35,15 +36,7 @@ GRACE = 20.0
 LOOK = 5.0
 """Seconds between two looks at a study without free runs."""
 
-
 IDLE = "there was nothing to take"
-
-
-def check_seconds(**limits: float | None) -> None:
-    """ValueError for a limit that is not more than 0 seconds; None is no limit."""
-    for name, value in limits.items():
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be more than 0 seconds, got {value:g}")
 
 
 def work(
@@ -70,21 +63,28 @@ def work(
     ValueError: no-such-folder holds no study: it has neither study.json nor runs/
     """
     where = where or Execution(grace=GRACE)
-    check_seconds(time_left=time_left, idle=idle)
+    for name, value in {"time_left": time_left, "idle": idle}.items():
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} must be more than 0 seconds, got {value:g}")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR1, lambda *_: None)  # otherwise `Stop` would treat it as an ignored signal
-    started = time.monotonic()
+    end = None if time_left is None else time.monotonic() + time_left
     plan = shared_plan(study)
     with ExitStack() as stack:
         claim = join(plan.path).keep_alive()
         stack.callback(leave, claim)
         plan = shared_plan(study)  # a sweep may have extended or packed it meanwhile
-        modules = modules_of(plan)
-        engine = where.engine(modules, processes_of(plan))
-        stop = stack.enter_context(Stop(engine.wake, lambda: _hurry(stop, engine), (*SIGNALS, signal.SIGUSR1)))
+        engine = where.engine(modules_of(plan), processes_of(plan))
+
+        def again() -> (
+            None
+        ):  # a second Ctrl-C comes from a person who will not wait; batch systems repeat their signals
+            if stop.number == signal.SIGINT:
+                engine.hurry()
+
+        stop = stack.enter_context(Stop(engine.wake, again, (*SIGNALS, signal.SIGUSR1)))
         stack.enter_context(at_work(claim, engine))
-        end = None if time_left is None else started + time_left
-        worker = Worker(plan, where, claim, engine, modules, end=end, idle=idle)
+        worker = Worker(plan, where, claim, engine, end=end, idle=idle)
         try:
             with Display(worker.progress, engine, quiet) as display:
                 worker.drive(display, stop)
@@ -100,12 +100,6 @@ def shared_plan(study: str | Path) -> Plan:
     plan = Plan(before.path, [target.afresh() for target in before.targets], before.protocol)
     plan.check()
     return plan
-
-
-def _hurry(stop: Stop, engine: Engine) -> None:
-    """A second Ctrl-C comes from a person who will not wait; batch systems repeat their signals."""
-    if stop.number == signal.SIGINT:
-        engine.hurry()
 
 
 class Worker(Driver):
@@ -124,8 +118,7 @@ class Worker(Driver):
     def more(self) -> bool:
         if self._done and not self.progress.flying:
             return False
-        seconds = self._seconds_left()
-        if seconds is not None and seconds <= self.where.grace:
+        if self._end is not None and self._end - time.monotonic() <= self.where.grace:
             self.left = "its time is up"
         elif self._late and not self.progress.flying:
             self.left = "its time is too short for another run"
@@ -153,75 +146,59 @@ class Worker(Driver):
 
     def _take(self, target: Target, free: int) -> int:
         self._catch_up(target)
-        step = self.plan.step(target)
-        in_time = self._in_time(target)
+        step, in_time = self.plan.step(target), self._in_time(target)
         self._done &= not step.runs
         self._late &= not (step.runs and in_time)
-        keys = list(step.runs) if in_time else []
-        random.shuffle(keys)  # otherwise workers that start together would all try the same run
-        taken: list[RunKey] = []
-        while keys and len(taken) < free:
-            key = keys.pop()
-            if self._is_free(target, key):
-                taken.append(key)
-        new = self.progress.plan(target, replace(step, runs=tuple(taken)))
+        # In any order: otherwise workers that start together would all try the same run.
+        keys = random.sample(step.runs, len(step.runs) if in_time else 0)
+        taken = tuple(islice(filter(self._is_free, keys), free))
+        new = self.progress.plan(target, replace(step, runs=taken))
         for key in new:
-            self.engine.submit(self.job(target, key))
-        self.handed += len(new)
+            self.hand(target, key)
         return len(new)
 
     def _catch_up(self, target: Target) -> None:
         """Note runs that other workers have ended, until the protocol needs none of them."""
-        news = True
-        while news:
-            news = False
-            for key in self.plan.step(target).runs:
-                if (result := self._ended(target, key)) is not None:
-                    self.progress.count(target, key, result)
-                    news = True
+        while any([self._has_ended(key) for key in self.plan.step(target).runs]):
+            pass
 
-    def _ended(self, target: Target, key: RunKey) -> Any:
-        """How a run ended, or None if it has not; a damaged record is set aside."""
-        path = self.plan.run_path(key)
+    def _has_ended(self, key: RunKey) -> bool:
+        """Whether another worker has ended the run, which then counts; a damaged record is set aside."""
+        path, result = self.plan.run_path(key), None
         try:
-            return None if os.path.abspath(path) in self.progress.flying else ended(path)
+            if not self._is_ours(key) and (result := ended(path)) is not None:
+                self.progress.count(key, result)
         except ValueError:
-            self._set_aside(target, key)
-            return None
+            self._set_aside(key)
+        return result is not None
 
-    def _set_aside(self, target: Target, key: RunKey) -> None:
-        path = self.plan.run_path(key)
-        try:
-            with claimed(path):
-                if damage(path) is not None:
-                    self.plan.study.set_aside(key.folder)
-        except Held:
-            return
+    def _is_ours(self, key: RunKey) -> bool:
+        return os.path.abspath(self.plan.run_path(key)) in self.progress.flying
 
-    def _is_free(self, target: Target, key: RunKey) -> bool:
+    def _is_free(self, key: RunKey) -> bool:
         path = self.plan.run_path(key)
-        if os.path.abspath(path) in self.progress.flying or holder(path) is not None:
+        if self._is_ours(key) or holder(path) is not None:
             return False
         if path.exists() and damage(path) is not None:
-            self._set_aside(target, key)
+            self._set_aside(key)
         return True
 
-    def _in_time(self, target: Target) -> bool:
-        """Whether a run that starts now will probably save something before this worker's time is up."""
-        left = self._seconds_left()
-        if left is None:
-            return True
-        if target.name not in self._paces:
-            self._measure(target)
-        return left > self._paces.get(target.name, 0.0) + self.where.grace
+    def _set_aside(self, key: RunKey) -> None:
+        path = self.plan.run_path(key)
+        with suppress(Held), claimed(path):
+            if damage(path) is not None:
+                self.plan.study.set_aside(key.folder)
 
-    def _measure(self, target: Target) -> None:
-        """The seconds between two evaluations, at which most runs save; from a finished run of the target."""
-        for key in self.plan.losses(target):
+    def _in_time(self, target: Target) -> bool:
+        """Whether a run that starts now will probably save something before this worker's time is up.
+
+        Most runs save at each evaluation; the time between two is that of a finished run of the target.
+        """
+        if self._end is None:
+            return True
+        for key in self.plan.losses(target) if target.name not in self._paces else ():
             run = RunFolder.read(self.plan.run_path(key))
             if run.result is not None and run.result.status == "finished" and run.result.seconds and run.points():
                 self._paces[target.name] = run.result.seconds / len(run.points())
-                return
-
-    def _seconds_left(self) -> float | None:
-        return None if self._end is None else self._end - time.monotonic()
+                break
+        return self._end - time.monotonic() > self._paces.get(target.name, 0.0) + self.where.grace
