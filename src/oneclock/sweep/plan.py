@@ -37,7 +37,7 @@ class Plan:
         extend: bool = False,
         keep_runs: bool = False,
     ) -> None:
-        self.study = Study(path)
+        self.study, self.path = Study(path), Path(path)
         self._folders: dict[str, dict[RunKey, str]] = {}
         self.targets, self.protocol, self.extend, self.keep_runs = list(targets), protocol, extend, keep_runs
         self._checked: Any = None
@@ -65,20 +65,13 @@ class Plan:
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path}/study.json is not a study of oneclock: {error!r}") from None
 
-    @property
-    def path(self) -> Path:
-        return self.study.path
-
     @cached_property
     def described(self) -> dict[str, Any]:
         """Targets and protocol as plain data: what makes two studies the same."""
         asked = {tuple(self._protocol(target).seeds) for target in self.targets}
         protocol = replace(self.protocol, seeds=asked.pop()) if len(asked) == 1 else self.protocol
-        plain = {
-            "targets": [target.described() for target in self.targets],
-            "protocol": protocol.as_data(),
-        }
-        return json.loads(json.dumps(plain))
+        targets = [target.described() for target in self.targets]
+        return json.loads(json.dumps({"targets": targets, "protocol": protocol.as_data()}))
 
     def check(self) -> None:
         """ValueError if a target cannot run the plan, or the folder holds another study; the message says what differs.
@@ -108,13 +101,15 @@ class Plan:
         if self.keep_runs:
             return
         for target, changed in self._changed_code(before):
-            done = [one for key in self.keys(target) if (one := self.study.ended.get(key.folder)) is not None]
-            if any(one.status != "failed" for one in done):
-                raise ValueError(
-                    f"the code behind {self.path} has changed since its runs were made ({', '.join(changed)}); "
-                    "keep_runs (--keep-runs) keeps the finished ones and trains the others again, "
-                    "or choose another folder"
-                )
+            if any(self._keeps(key) for key in self.keys(target)):
+                way = "keep_runs (--keep-runs) keeps the finished ones and trains the others again"
+                since = f"the code behind {self.path} has changed since its runs were made ({', '.join(changed)})"
+                raise ValueError(f"{since}; {way}, or choose another folder")
+
+    def _keeps(self, key: RunKey) -> bool:
+        """Whether the run has ended and did not fail."""
+        end = self.study.ended.get(key.folder)
+        return end is not None and end.status != "failed"
 
     def _changed_code(self, before: Mapping[str, Any]) -> Iterator[tuple[Target, list[str]]]:
         codes = {name_of(one): one.get("code") for one in before["targets"] or []}
@@ -167,13 +162,10 @@ class Plan:
         """Set aside unfinished runs of other code: otherwise they would mix both."""
         for target in self.targets:
             for key in self.keys(target):
-                folder = key.folder
-                path = self.path / "runs" / folder
-                end = self.study.ended.get(folder)
-                if (end is not None and end.status != "failed") or not (path / "run.json").exists():
-                    continue
-                if RunFolder.read(path).key.hash != target.with_spec(key).hash:
-                    self.study.set_aside(folder)
+                path = self.run_path(key)
+                unfinished = (path / "run.json").exists() and not self._keeps(key)
+                if unfinished and RunFolder.read(path).key.hash != target.with_spec(key).hash:
+                    self.study.set_aside(key.folder)
 
     def _before(self) -> dict[str, Any] | None:
         """The plan in the folder. The hash of schema 1 is left out, because it covered descriptive text too."""
@@ -202,9 +194,7 @@ class Plan:
     def step(self, target: Target) -> Step:
         """The protocol's next step for a target."""
         step = protocols.next_step(self._protocol(target), self.losses(target), base_of(target))
-        assert self._folders_of(target).keys() >= {*step.runs}, (
-            "a run whose end is not counted would be asked for for ever"
-        )
+        assert self._folders_of(target).keys() >= {*step.runs}, "a run that is not counted would be asked for for ever"
         return step
 
     def _protocol(self, target: Target) -> Protocol:
@@ -220,17 +210,14 @@ class Plan:
         """Every run that has started or is next, by target, beta, learning rate and seed, baselines last."""
         rows: list[RunRecord] = []
         for target in self.targets:
-            started = [key for key, folder in self._folders_of(target).items() if self._started(folder)]
-            keys = {*started, *self.step(target).runs}
-            rows += [self.row(key) for key in sorted(keys, key=lambda key: key.order)]
+            folders, ended = self._folders_of(target).items(), self.study.ended
+            started = {key for key, folder in folders if folder in ended or (self.path / "runs" / folder).exists()}
+            rows += map(self.row, sorted(started.union(self.step(target).runs), key=lambda key: key.order))
         return rows
 
     def row(self, key: RunKey) -> RunRecord:
         """One run as it is now."""
         return self.study.row(key.folder, key)
-
-    def _started(self, folder: str) -> bool:
-        return folder in self.study.ended or (self.path / "runs" / folder).exists()
 
     def keys(self, target: Target) -> list[RunKey]:
         """Every run that the protocol may need."""
@@ -259,12 +246,12 @@ _NOT_COMPARED = ("code", "allow_early_stop")
 
 def _by_name(described: Mapping[str, Any]) -> dict[str, Any]:
     """Targets keyed by their name, so that a difference is shown where it is."""
-    targets = {
-        name_of(one): {name: value for name, value in one.items() if name not in _NOT_COMPARED}
-        for one in described.get("targets") or []
-    }
-    protocol = {name: one for name, one in (described.get("protocol") or {}).items() if name != "begin"}
-    return {"targets": targets, "protocol": protocol}
+    targets = {name_of(one): _without(one, *_NOT_COMPARED) for one in described.get("targets") or []}
+    return {"targets": targets, "protocol": _without(described.get("protocol") or {}, "begin")}
+
+
+def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
 def _in_words(difference: str) -> str:
@@ -281,8 +268,7 @@ def _in_words(difference: str) -> str:
         named = f"{what} of {target}" if target else rest
     else:
         named = "protocol" if rest == "kind" else rest
-    verb = "are" if rest in protocols.LISTS else "is"
-    return f"{named} {verb} {old} there and {new} here"
+    return f"{named} {'are' if rest in protocols.LISTS else 'is'} {old} there and {new} here"
 
 
 def _left_out(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

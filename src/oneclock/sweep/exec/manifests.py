@@ -1,7 +1,6 @@
 """Workers on Kubernetes and SkyPilot: a manifest that starts `oneclock work` on a shared volume.
 
 Workers need only the study's folder: an image with oneclock, a volume with the folder, and the number of workers.
-`kubectl` or `sky` starts them where it is installed.
 """
 
 from __future__ import annotations
@@ -27,28 +26,16 @@ RESTARTS = 20
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers that a cluster starts.
-
-    Args:
-        engine: `kubernetes` or `skypilot`.
-        volume: `NAME:/path`: the volume (on Kubernetes a claim that several pods may write to) and where it is mounted.
-            The study's folder lies below that path, here and there.
-        image: A container image with oneclock and your code in it. SkyPilot needs none.
-        count: How many workers share the runs.
-        cpus: Cores of one worker.
-        memory: Memory of one worker, as the engine writes it: `16Gi` on Kubernetes, `16` (GB) on SkyPilot.
-        gpus: GPUs of one worker: a number on Kubernetes, `H100:1` on SkyPilot.
-        options: More options of `oneclock work`, such as `("--jobs", "2")`.
-    """
+    """The workers that a cluster starts; sizes are those of one worker, as the engine writes them."""
 
     engine: Literal["kubernetes", "skypilot"]
-    volume: str
-    image: str | None = None
+    volume: str  # NAME:/path, a volume that several pods may write to; the study lies below the path, here and there
+    image: str | None = None  # with oneclock and your code in it; SkyPilot needs none
     count: int = 1
     cpus: float = 1
-    memory: str | None = None
-    gpus: str | None = None
-    options: tuple[str, ...] = ()
+    memory: str | None = None  # 16Gi on Kubernetes, 16 (GB) on SkyPilot
+    gpus: str | None = None  # a number on Kubernetes, H100:1 on SkyPilot
+    options: tuple[str, ...] = ()  # of `oneclock work`, such as ("--jobs", "2")
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?:/[^\n:]*", self.volume):
@@ -68,14 +55,14 @@ def manifest(study: Path, workers: Workers) -> str:
     >>> json.loads(text)["num_nodes"]
     4
     """
-    folder, mount = PurePosixPath(study.absolute().as_posix()), workers.volume.partition(":")[2]
+    folder = PurePosixPath(study.absolute().as_posix())
+    volume, _, mount = workers.volume.partition(":")
     if not folder.is_relative_to(mount):
-        raise ValueError(
-            f"the study lies at {folder}, outside the volume at {mount}: "
-            "mount the volume at the same path here and make the study below it"
-        )
-    content = _job if workers.engine == "kubernetes" else _task
-    return json.dumps(content(folder, workers), indent=2) + "\n"
+        way = "mount the volume at the same path here and make the study below it"
+        raise ValueError(f"the study lies at {folder}, outside the volume at {mount}: {way}")
+    name, line = _name(folder.name), ["oneclock", "work", str(folder), *workers.options]
+    content = (_job if workers.engine == "kubernetes" else _task)(name, line, volume, mount, workers)
+    return json.dumps(content, indent=2) + "\n"
 
 
 def write(study: Path, workers: Workers) -> list[str]:
@@ -98,14 +85,13 @@ def start(line: Sequence[str]) -> str | None:
     return done.stdout.strip()
 
 
-def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
+def _job(name: str, line: Sequence[str], volume: str, mount: str, workers: Workers) -> dict[str, Any]:
     """A Job with one index per worker. A worker ends with 0 when the study is done; an eviction is no failure."""
-    volume, _, mount = workers.volume.partition(":")
     limits = _given({"memory": workers.memory, "nvidia.com/gpu": workers.gpus})
     container = {
         "name": "worker",
         "image": workers.image,
-        "command": ["oneclock", "work", str(folder), *workers.options],
+        "command": line,
         "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
         "resources": {"requests": {"cpu": f"{workers.cpus:g}", **limits}, "limits": limits},
         "volumeMounts": [{"name": "study", "mountPath": mount}],
@@ -117,33 +103,29 @@ def _job(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
         "volumes": [{"name": "study", "persistentVolumeClaim": {"claimName": volume}}],
     }
     eviction = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": _name(folder.name), "labels": {"app": "oneclock"}},
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": workers.count,
-            "parallelism": workers.count,
-            "backoffLimitPerIndex": RESTARTS,
-            "podFailurePolicy": {"rules": [eviction]},
-            "template": {"metadata": {"labels": {"app": "oneclock"}}, "spec": pod},
-        },
+    labels = {"labels": {"app": "oneclock"}}
+    spec = {
+        "completionMode": "Indexed",
+        "completions": workers.count,
+        "parallelism": workers.count,
+        "backoffLimitPerIndex": RESTARTS,
+        "podFailurePolicy": {"rules": [eviction]},
+        "template": {"metadata": labels, "spec": pod},
     }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **labels}, "spec": spec}
 
 
-def _task(folder: PurePosixPath, workers: Workers) -> dict[str, Any]:
+def _task(name: str, line: Sequence[str], volume: str, mount: str, workers: Workers) -> dict[str, Any]:
     """A task whose nodes are the workers. SkyPilot copies the current folder, which holds the code, to them."""
-    volume, _, mount = workers.volume.partition(":")
     image = workers.image and f"docker:{workers.image}"
     asked = {"cpus": f"{workers.cpus:g}+", "memory": workers.memory, "accelerators": workers.gpus, "image_id": image}
     return {
-        "name": _name(folder.name),
+        "name": name,
         "num_nodes": workers.count,
         "resources": _given(asked),
         "volumes": {mount: volume},
         "workdir": str(Path.cwd()),
-        "run": shlex.join(["oneclock", "work", str(folder), *workers.options]),
+        "run": shlex.join(line),
     }
 
 
