@@ -1,7 +1,6 @@
 """Slurm as an engine: an array of jobs, each a worker that takes runs from the study's folder.
 
-Slurm sends SIGUSR1 before a job's time limit, and SIGTERM on preemption. The worker's runs then save, and the job is
-queued again.
+Slurm sends SIGUSR1 before a job's time limit, and SIGTERM on preemption. The runs then save; the job is queued again.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -76,28 +76,14 @@ def in_queue(study: Path) -> list[dict[str, Any]] | None:
 
 
 def seconds_left() -> float | None:
-    """The seconds left for the Slurm job of this process; None outside of a job, or without a limit.
-
-    >>> in_seconds("1-02:03:04"), in_seconds("2:03"), in_seconds("UNLIMITED")
-    (93784.0, 123.0, None)
-    """
+    """The seconds left for the Slurm job of this process; None outside of a job, or without a limit."""
     job = _own_job()
     if job is None or shutil.which("squeue") is None:
         return None
-    with suppress(OSError):  # the controller does not answer now: the warning before the end is enough
-        return in_seconds(_ask("squeue", "--noheader", f"--jobs={job}", "--format=%L").strip())
+    with suppress(OSError, ValueError):  # no answer, or no time: the warning before the end is enough
+        end = datetime.fromisoformat(_ask("squeue", "--noheader", f"--jobs={job}", "--format=%e").strip())
+        return max(end.timestamp() - time.time(), 1.0)
     return None
-
-
-def in_seconds(span: str) -> float | None:
-    """Slurm's [days-][hours:]minutes:seconds, or None for words."""
-    days, _, clock = span.rpartition("-")
-    parts = [days or "0", *clock.split(":")]
-    if len(parts) < 3 or not all(part.isdigit() for part in parts):
-        return None
-    numbers = [int(part) for part in parts]
-    seconds = sum(number * 60**power for power, number in enumerate(reversed(numbers[1:])))
-    return float(86_400 * numbers[0] + seconds)
 
 
 def queue_again(terminated: bool = False) -> bool:
@@ -108,13 +94,12 @@ def queue_again(terminated: bool = False) -> bool:
     job = _own_job()
     if job is None:
         return False
-    state = "unknown"
+    state = "UNKNOWN"
     with suppress(OSError):
-        state = _ask_again("squeue", "--noheader", f"--jobs={job}", "--format=%T").strip()
-    if state == "RUNNING" or (state == "unknown" and not terminated):
-        _ask_again("scontrol", "requeue", job)
-        return True
-    return False
+        state = _ask("squeue", "--noheader", f"--jobs={job}", "--format=%T", tries=TRIES).strip()
+    if again := state == "RUNNING" or (state == "UNKNOWN" and not terminated):
+        _ask("scontrol", "requeue", job, tries=TRIES)
+    return again
 
 
 def _own_job() -> str | None:
@@ -123,22 +108,16 @@ def _own_job() -> str | None:
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID")
 
 
-def _ask_again(*line: str) -> str:
-    """`_ask`, given several times."""
-    for _ in range(TRIES - 1):
-        with suppress(OSError):
-            return _ask(*line)
-        time.sleep(PAUSE)
-    return _ask(*line)
-
-
-def _ask(*line: str) -> str:
-    """The output of a Slurm command; OSError with its message if it fails."""
+def _ask(*line: str, tries: int = 1) -> str:
+    """The output of a Slurm command; OSError with its message if it fails that often."""
     try:
         done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
-    except subprocess.TimeoutExpired:
-        raise OSError(f"{line[0]} did not answer within a minute") from None
-    if done.returncode:
+        if done.returncode == 0:
+            return done.stdout
         error = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+    except subprocess.TimeoutExpired:
+        error = "no answer within a minute"
+    if tries == 1:
         raise OSError(f"{line[0]} says: {error}")
-    return done.stdout
+    time.sleep(PAUSE)
+    return _ask(*line, tries=tries - 1)
