@@ -49,8 +49,8 @@ def looks_per_run(folder, runs):
     plan.write()
     engine = Instant()
     with Claim.take(folder) as claim, Stop(lambda: None, lambda: None) as stop:
-        driver = Driver(plan, Execution(), claim, engine, ())
-        with Display(driver.progress, engine) as display:
+        driver = Driver(plan, Execution(), claim, engine)
+        with Display(driver, engine) as display:
             sys.setprofile(engine.count)
             try:
                 driver.drive(display, stop)
@@ -82,17 +82,17 @@ def test_the_last_run_is_not_shared_by_workers_that_have_nothing_to_do(tmp_path)
     plan = Plan(tmp_path, [Function("x", 10, "sweep_target.py:train")], Grid(betas=(0.5, 0.9), seeds=(1,)))
     with Claim.take(tmp_path) as claim:
         engine = Instant()
-        driver = Driver(plan, Execution(), claim, engine, ())
+        driver = Driver(plan, Execution(), claim, engine)
         driver.submit()
-        driver.progress.end(engine.jobs[0].path, ended_in(engine.jobs[0], 8.0).result)
-    assert driver.progress.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"
+        driver.take_note(ended_in(engine.jobs[0], 8.0), Display(driver, engine, quiet=True))
+    assert driver.summary(workers=4) == "1 of at most 2 runs, about 8.0 s left"
 
 
 def test_time_left_is_that_of_all_workers_though_a_run_has_just_ended(tmp_path):
     plan = Plan(tmp_path, [Function("x", 20_000, "sweep_target.py:train")], Adaptive())
     with Claim.take(tmp_path) as claim:
         engine = Instant()
-        driver = Driver(plan, Execution(), claim, engine, ())
+        driver = Driver(plan, Execution(), claim, engine)
         driver.submit()
-        driver.progress.end(engine.jobs[0].path, ended_in(engine.jobs[0], 8.0).result)
-    assert driver.progress.summary(workers=4) == "1 of at most 10 runs, about 18.0 s left"
+        driver.take_note(ended_in(engine.jobs[0], 8.0), Display(driver, engine, quiet=True))
+    assert driver.summary(workers=4) == "1 of at most 10 runs, about 18.0 s left"

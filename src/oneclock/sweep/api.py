@@ -177,7 +177,7 @@ def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence
             engine = where.engine(modules_of(plan), processes_of(plan))
             with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
                 driver = Driver(plan, where, claim, engine, observers)
-                with Display(driver.progress, engine, quiet) as display:
+                with Display(driver, engine, quiet) as display:
                     if (note := where.note(processes_of(plan))) is not None:
                         display.say(note)
                     driver.drive(display, stop)

@@ -24,7 +24,7 @@ from oneclock.sweep.exec.slurm import in_queue
 
 if TYPE_CHECKING:
     from oneclock.sweep.exec.execution import Engine
-    from oneclock.sweep.exec.scheduler import Progress
+    from oneclock.sweep.exec.scheduler import Driver
     from oneclock.sweep.plan import Plan
 
 COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed": "red", "damaged": "red"}
@@ -33,7 +33,7 @@ COLOURS = {"running": "cyan", "finished": "green", "diverged": "yellow", "failed
 class Display:
     """Shows the progress of a sweep; `quiet` shows nothing."""
 
-    def __init__(self, progress: Progress, engine: Engine, quiet: bool = False) -> None:
+    def __init__(self, progress: Driver, engine: Engine, quiet: bool = False) -> None:
         self._progress, self._engine = progress, engine
         self._console = Console(quiet=quiet)
         self._live: Live | _InNotebook | None = None

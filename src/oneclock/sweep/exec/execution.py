@@ -82,7 +82,7 @@ class Execution:
         if self.in_process:
             return InProcess()
         if self.scheduler:
-            return Dask(self.scheduler, self.insecure)
+            return Dask(self.scheduler, self.insecure, modules)
         return Local(self._environments(processes), Server(modules, _threads(self.threads), self.grace))
 
     def _environments(self, processes: int) -> list[dict[str, str]]:
@@ -212,7 +212,7 @@ class Local(Engine):
 class Dask(Engine):
     """Executes jobs on the workers of `scheduler`: an address, or a cluster object of Dask's."""
 
-    def __init__(self, scheduler: Any, insecure: bool = False) -> None:
+    def __init__(self, scheduler: Any, insecure: bool, modules: tuple[str, ...]) -> None:
         super().__init__()
         check_address(getattr(scheduler, "scheduler_address", scheduler), insecure)
         try:
@@ -225,7 +225,7 @@ class Dask(Engine):
             self._client = distributed.Client(scheduler, timeout=30, set_as_default=False)
         except OSError as error:
             raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-        self._jobs: dict[Any, Job] = {}
+        self._modules, self._jobs = modules, dict[Any, Job]()
         self._given_up = distributed.scheduler.KilledWorker
         self.dashboard = self._client.dashboard_link
 
@@ -234,7 +234,8 @@ class Dask(Engine):
         return sum(self._client.nthreads().values())
 
     def submit(self, job: Job) -> None:
-        future = self._client.submit(supervise, job, key=f"{job.path}-{os.urandom(4).hex()}", pure=False)
+        name, job = f"{job.path}-{os.urandom(4).hex()}", replace(job, modules=self._modules)
+        future = self._client.submit(supervise, job, key=name, pure=False)
         self._jobs[future] = job
         future.add_done_callback(self._arrived.put)
 

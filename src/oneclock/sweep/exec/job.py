@@ -35,9 +35,10 @@ PROBE = 64 * 1024
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `claim` is the sweep's own: the run stops when it is gone. `environment` holds its GPUs and threads.
+    """One run. `claim` is the sweep's own: the run stops when it is gone.
 
-    If another process has the run, a job that `waits` waits for that process to end; a worker's job does not.
+    If another process has the run, a job that `waits` waits for it to end; a worker's job does not. An engine sets the
+    `modules` that a run will import, and its `environment` with GPUs and threads.
     """
 
     path: str
@@ -46,7 +47,7 @@ class Job:
     claim: str
     folder: str
     search: tuple[str, ...]
-    modules: tuple[str, ...]
+    modules: tuple[str, ...] = ()
     retries: int = 2
     timeout: float | None = None
     waits: bool = True

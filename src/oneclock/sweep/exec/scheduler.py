@@ -13,16 +13,16 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 from oneclock.plain_text import printable
 from oneclock.runs.key import RunKey
 from oneclock.runs.lock import Claim
-from oneclock.runs.protocols import Step
 from oneclock.runs.record import RunRecord
 from oneclock.sweep.commands import NO_CURVE
 from oneclock.sweep.exec.execution import Engine, Execution
@@ -75,7 +75,11 @@ class Observer(Protocol):
 
 
 class Driver:
-    """Executes runs until the protocol needs no more. Ended runs are remembered, not read again."""
+    """Executes runs until the protocol needs no more. Ended runs are remembered, not read again.
+
+    `flying` are the runs that the engine has, by path. Of the targets in `due`, runs have ended since the protocol was
+    asked for the next ones, which are `waiting`.
+    """
 
     waits = True
 
@@ -83,10 +87,12 @@ class Driver:
         self, plan: Plan, where: Execution, claim: Claim, engine: Engine, observers: Sequence[Observer] = ()
     ) -> None:
         self.plan, self.where, self.claim, self.engine, self.observers = plan, where, claim, engine, observers
-        self.progress, self._modules = Progress(plan), modules_of(plan)
+        self.flying: dict[str, tuple[Target, RunKey]] = {}
         self.due = {target.name: target for target in plan.targets}
-        self.waiting: dict[str, deque[RunKey]] = {target.name: deque() for target in plan.targets}
-        self.handed = 0
+        self.waiting: defaultdict[str, deque[RunKey]] = defaultdict(deque)
+        self._over = [plan.row(key) for target in plan.targets for key in plan.losses(target)]
+        self._pace = Pace({target.name: target.budget for target in plan.targets}, self._over)
+        self._left: dict[str, int] = {}
         self._told: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._looked_for_hangs = time.monotonic()
@@ -94,7 +100,12 @@ class Driver:
     @property
     def more(self) -> bool:
         """Whether there is anything to wait for."""
-        return bool(self.progress.flying)
+        return bool(self.flying)
+
+    @property
+    def slots(self) -> int:
+        """How many runs the engine has at a time: one that waits, so that no worker does."""
+        return self.engine.workers + 1
 
     def drive(self, display: Display, stop: Stop) -> None:
         self.submit()
@@ -113,21 +124,30 @@ class Driver:
             self.submit()
 
     def take_note(self, end: Ended, display: Display) -> None:
-        """Count a run that has ended. OSError if the disk refused its record: no run is lost, all others would fail."""
+        """Note a run's end. OSError if the disk refused its record: no run is lost, and all others would fail too."""
         if end.trouble is not None:
             why = f"the disk takes nothing more ({end.trouble})"
             raise OSError(f"{why}; no run is lost: repair that, and run the same command to continue")
-        target, row = self.progress.end(end.path, end.result)
-        self.handed -= 1
+        target, key = self.flying.pop(end.path)
         self.due[target.name] = target
+        if end.result is not None:  # otherwise it was stopped, and may start again
+            self._left[target.name] -= 1
+            self.count(key, end.result)
+        row = self.plan.row(key)
         display.ended(row)
         for observer in self.observers:
             observer.ended(row)
         self.stop_if_hopeless(target, row)
 
+    def count(self, key: RunKey, result: RunRecord) -> None:
+        """Count a run that has ended, here or elsewhere."""
+        self.plan.study.remember(key.folder, result)
+        self._over.append(self.plan.row(key))
+        self._pace.add(self._over[-1])
+
     def tell_observers(self) -> None:
         """Report evaluations since the last look; for a continued run, all of them."""
-        for path, (_, key) in self.progress.flying.items() if self.observers else ():
+        for path, (_, key) in self.flying.items() if self.observers else ():
             lines = evaluations(Path(path))
             for line in lines[self._told[path] :]:
                 values = {name: line.get(name) for name in ("val_loss", "train_loss")} | line.get("metrics", {})
@@ -137,12 +157,11 @@ class Driver:
             self._told[path] = max(self._told[path], len(lines))
 
     def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
-        """Raise `Stopped` if the first run left no curve, or the first two failed in the same way: all others would
-        fail too.
-        """
-        reason, reasons = row.reason or "", [_bare(one.reason) for one in self.progress.failed(target)]
-        silent = reason.startswith(NO_LOSSES)
-        if row.status != "failed" or reason.startswith(DEATHS) or not (silent or reasons.count(_bare(reason)) > 1):
+        """Raise `Stopped` if the first run left no curve, or the first two failed in the same way: so would all."""
+        reason, silent = row.reason or "", (row.reason or "").startswith(NO_LOSSES)
+        failed = [one for one in self._over if one.experiment == target.name and one.status == "failed"]
+        alike = [_bare(one.reason) for one in failed].count(_bare(reason))
+        if row.status != "failed" or reason.startswith(DEATHS) or not (silent or alike > 1):
             return
         if any(not math.isnan(loss) for loss in self.plan.losses(target).values()):
             return
@@ -156,39 +175,58 @@ class Driver:
         if time.monotonic() - self._looked_for_hangs < 5:
             return
         self._looked_for_hangs = time.monotonic()
-        for path, (_, key) in self.progress.flying.items():
+        for path, (_, key) in self.flying.items():
             if path not in self._warned and (words := hang_in_words(Path(path))) is not None:
                 self._warned.add(path)
                 display.say(printable(f"{run_name(RunRecord(key, 'running'))}: {words}"))
 
     def submit(self) -> None:
-        """Submit as many runs as the engine has workers, and one more; those of the first target come first.
+        """Give the engine the next runs, those of the first target first.
 
-        A protocol reads all ended runs, so it is called again only when no run of the target waits.
+        A protocol reads all ended runs, so it is asked again only when no run of the target waits.
         """
         for name in [name for name in self.due if not self.waiting[name]]:
-            target = self.due.pop(name)
-            self.waiting[name].extend(self.progress.plan(target, self.plan.step(target)))
+            self.waiting[name].extend(self.needed(self.due.pop(name)))
         for target in self.plan.targets:
-            while (keys := self.waiting[target.name]) and self.handed <= self.engine.workers:
+            while (keys := self.waiting[target.name]) and len(self.flying) < self.slots:
                 self.hand(target, keys.popleft())
+
+    def needed(self, target: Target) -> list[RunKey]:
+        """The next runs of a target, without those that the engine has."""
+        step, flying = self.plan.step(target), {key for _, key in self.flying.values()}
+        self._left[target.name] = step.at_most
+        return [key for key in step.runs if key not in flying]
 
     def hand(self, target: Target, key: RunKey) -> None:
         """Give a run to the engine."""
-        self.handed += 1
+        path = os.path.abspath(self.plan.run_path(key))
+        self.flying[path] = target, key
         job = Job(
-            path=os.path.abspath(self.plan.run_path(key)),
+            path=path,
             target=target,
             key=key,
             claim=os.path.abspath(self.claim.path),
             folder=os.getcwd(),
             search=tuple(entry or os.getcwd() for entry in sys.path),
-            modules=self._modules,
             retries=self.where.retries,
             timeout=self.where.timeout,
             waits=self.waits,
         )
         self.engine.submit(job)
+
+    def rows(self) -> list[RunRecord]:
+        """Every run that has ended, is under way or waits, by experiment, beta, learning rate and seed."""
+        keys = [*(key for _, key in self.flying.values()), *chain(*self.waiting.values())]
+        order = {target.name: number for number, target in enumerate(self.plan.targets)}
+        rows = [*self._over, *map(self.plan.row, keys)]
+        return sorted(rows, key=lambda row: (order[row.experiment], row.key.order))
+
+    def summary(self, workers: int) -> str:
+        """The progress in words, for this many workers."""
+        done, left = len(self._over), sum(self._left.values())
+        seconds = self._pace.left(self._left, min(workers, left))
+        tail = f", about {span(seconds)} left" if seconds else ""
+        return f"{done} of {'at most ' if left else ''}{done + left} run{'s'[: done + left - 1]}{tail}"
 
 
 def evaluations(path: Path) -> list[dict[str, Any]]:
@@ -206,58 +244,6 @@ def _bare(reason: str | None) -> str:
     "KeyError: 'layer ' (tried  times)"
     """
     return re.sub(r"[\d.,]+", "", reason or "")
-
-
-class Progress:
-    """The runs of a running sweep: those under way or waiting by their path, and those that have ended."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.flying: dict[str, tuple[Target, RunKey]] = {}
-        self._plan = plan
-        self._over = [plan.row(key) for target in plan.targets for key in plan.losses(target)]
-        self._pace = Pace({target.name: target.budget for target in plan.targets}, self._over)
-        self._left: dict[str, int] = {}
-
-    def plan(self, target: Target, step: Step) -> list[RunKey]:
-        """Note the next runs of a target; returns those that were not submitted yet, which now count as submitted."""
-        self._left[target.name] = step.at_most
-        running = {key for other, key in self.flying.values() if other is target}
-        new = [key for key in step.runs if key not in running]
-        self.flying |= {os.path.abspath(self._plan.run_path(key)): (target, key) for key in new}
-        return new
-
-    def end(self, path: str, result: RunRecord | None) -> tuple[Target, RunRecord]:
-        """Note a run's end; returns its target and its row. Without a result it was stopped: it may start again."""
-        target, key = self.flying.pop(path)
-        if result is None:
-            return target, self._plan.row(key)
-        self._left[target.name] -= 1
-        return target, self.count(key, result)
-
-    def count(self, key: RunKey, result: RunRecord) -> RunRecord:
-        """Note a run that has ended, here or elsewhere."""
-        self._plan.study.remember(key.folder, result)
-        row = self._plan.row(key)
-        self._over.append(row)
-        self._pace.add(row)
-        return row
-
-    def failed(self, target: Target) -> list[RunRecord]:
-        """The runs of a target that failed since this sweep began, or before it."""
-        return [row for row in self._over if row.experiment == target.name and row.status == "failed"]
-
-    def rows(self) -> list[RunRecord]:
-        """Every ended or submitted run, by experiment, beta, learning rate and seed; untied pairs last."""
-        order = {target.name: number for number, target in enumerate(self._plan.targets)}
-        rows = [*self._over, *(self._plan.row(key) for _, key in self.flying.values())]
-        return sorted(rows, key=lambda row: (order[row.experiment], row.key.order))
-
-    def summary(self, workers: int) -> str:
-        """The progress in words, for this many workers."""
-        done, left = len(self._over), sum(self._left.values())
-        seconds = self._pace.left(self._left, min(workers, left))
-        tail = f", about {span(seconds)} left" if seconds else ""
-        return f"{done} of {'at most ' if left else ''}{done + left} run{'s'[: done + left - 1]}{tail}"
 
 
 class Stop:

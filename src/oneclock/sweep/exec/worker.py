@@ -13,8 +13,6 @@ import signal
 import threading
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +84,7 @@ def work(
         stack.enter_context(at_work(claim, engine))
         worker = Worker(plan, where, claim, engine, end=end, idle=idle)
         try:
-            with Display(worker.progress, engine, quiet) as display:
+            with Display(worker, engine, quiet) as display:
                 worker.drive(display, stop)
         except KeyboardInterrupt:
             return signal.Signals(stop.number or signal.SIGINT).name
@@ -116,15 +114,20 @@ class Worker(Driver):
 
     @property
     def more(self) -> bool:
-        if self._done and not self.progress.flying:
+        if self._done and not self.flying:
             return False
         if self._end is not None and self._end - time.monotonic() <= self.where.grace:
             self.left = "its time is up"
-        elif self._late and not self.progress.flying:
+        elif self._late and not self.flying:
             self.left = "its time is too short for another run"
         elif self._idle is not None and time.monotonic() - self._busy > self._idle:
             self.left = IDLE
         return self.left is None
+
+    @property
+    def slots(self) -> int:
+        """No run waits here: another worker may be free for it."""
+        return self.engine.workers
 
     def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
         """Counts the runs of other workers too."""
@@ -132,30 +135,31 @@ class Worker(Driver):
         super().stop_if_hopeless(target, row)
 
     def submit(self) -> None:
-        """Take needed and free runs, as many as there are slots."""
-        if self.progress.flying:
+        """Take needed and free runs of all targets, as many as there are slots."""
+        if self.flying:
             self._busy = time.monotonic()
-        free = self.engine.workers - len(self.progress.flying)
-        if not free or (not self.due and time.monotonic() - self._looked < LOOK):
-            return
-        self.due.clear()
-        self._done = self._late = True
-        for target in self.plan.targets:
-            free -= self._take(target, free)
-        self._looked = time.monotonic()
+        if len(self.flying) < self.slots and (self.due or time.monotonic() - self._looked > LOOK):
+            self.due = {target.name: target for target in self.plan.targets}
+            self._done = self._late = True
+            super().submit()
+            self.waiting.clear()
+            self._looked = time.monotonic()
 
-    def _take(self, target: Target, free: int) -> int:
+    def needed(self, target: Target) -> list[RunKey]:
         self._catch_up(target)
-        step, in_time = self.plan.step(target), self._in_time(target)
-        self._done &= not step.runs
-        self._late &= not (step.runs and in_time)
-        # In any order: otherwise workers that start together would all try the same run.
-        keys = random.sample(step.runs, len(step.runs) if in_time else 0)
-        taken = tuple(islice(filter(self._is_free, keys), free))
-        new = self.progress.plan(target, replace(step, runs=taken))
-        for key in new:
-            self.hand(target, key)
-        return len(new)
+        keys, in_time = super().needed(target), self._in_time(target)
+        self._done &= not keys
+        self._late &= not (keys and in_time)
+        random.shuffle(keys)  # otherwise workers that start together would all try the same run
+        return keys if in_time else []
+
+    def hand(self, target: Target, key: RunKey) -> None:
+        """Take the run, if nobody has it."""
+        path = self.plan.run_path(key)
+        if holder(path) is None:
+            if path.exists() and damage(path) is not None:
+                self._set_aside(key)
+            super().hand(target, key)
 
     def _catch_up(self, target: Target) -> None:
         """Note runs that other workers have ended, until the protocol needs none of them."""
@@ -166,22 +170,11 @@ class Worker(Driver):
         """Whether another worker has ended the run, which then counts; a damaged record is set aside."""
         path, result = self.plan.run_path(key), None
         try:
-            if not self._is_ours(key) and (result := ended(path)) is not None:
-                self.progress.count(key, result)
+            if os.path.abspath(path) not in self.flying and (result := ended(path)) is not None:
+                self.count(key, result)
         except ValueError:
             self._set_aside(key)
         return result is not None
-
-    def _is_ours(self, key: RunKey) -> bool:
-        return os.path.abspath(self.plan.run_path(key)) in self.progress.flying
-
-    def _is_free(self, key: RunKey) -> bool:
-        path = self.plan.run_path(key)
-        if self._is_ours(key) or holder(path) is not None:
-            return False
-        if path.exists() and damage(path) is not None:
-            self._set_aside(key)
-        return True
 
     def _set_aside(self, key: RunKey) -> None:
         path = self.plan.run_path(key)
