@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, cast
 from oneclock.plain_text import printable
 from oneclock.runs.files import refuse_packed, sweep_asides
 from oneclock.runs.folder import Point, RunFolder
-from oneclock.runs.key import RunKey
 from oneclock.runs.lock import take_alone
 from oneclock.runs.protocols import Grid, Protocol, protocol_from
 from oneclock.runs.store import Study
@@ -241,48 +240,32 @@ def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
     """The plan and its cost in words, one line per target, then the sum; for a cluster, the time of one worker."""
     lines: list[str] = []
     left: dict[str, int] = {}
-    steps = 0
     for target in plan.targets:
         step, ended = plan.step(target), len(plan.losses(target))
         left[target.name] = step.at_most
-        steps += step.at_most * target.budget
-        state = step.reason or f"at most {step.at_most} to go, {_runs_in_words(step.runs)}"
+        state = step.reason or f"at most {step.at_most} to go, {len(step.runs) or 'none'} now"
         lines.append(f"{target.name}: {have_ended(ended)}; {state}")
         if not getattr(target, "takes_seed", True):
             lines.append(f"{target.name}: the command has no {{seed}}: one run of each beta, so no interval")
         if getattr(target, "code", None) == {}:
             lines.append(f"{target.name}: it names no file of yours, so later changes of its code are not noticed")
-    lines.append(_axes(plan.protocol))
     seconds = time_left(plan.rows(), left, workers or 1)
     where = f"{workers} workers" if workers and workers > 1 else "one worker"
     duration = f", about {span(seconds)} on {where}" if seconds else ""
-    return [*lines, f"in all at most {sum(left.values())} runs of together {steps:,} steps{duration}"]
+    steps = sum(left[target.name] * target.budget for target in plan.targets)
+    total = f"in all at most {sum(left.values())} runs of together {steps:,} steps{duration}"
+    return [*lines, _axes(plan.described["protocol"]), total]
 
 
-def _runs_in_words(keys: Sequence[RunKey]) -> str:
-    """The runs of the next stage: how many, and which betas with which seeds.
+def _axes(protocol: Mapping[str, Any]) -> str:
+    """What may run, from a protocol's description.
 
-    >>> _runs_in_words([RunKey("a", 0.5, 1, 9), RunKey("a", 0.9, 1, 9), RunKey("a", 0.9, 2, 9)])
-    '3 now: beta 0.5, 0.9 with seed 1; beta 0.9 with seed 2'
+    >>> _axes(protocol_from("grid", betas=[0.5, 0.9], seeds=[1, 2], baselines=[(0.9, 0.999)]).as_data())
+    'betas 0.5, 0.9; baselines 0.9/0.999; seeds 1, 2'
     """
-    betas: dict[int, dict[str, None]] = {}
-    for key in keys:
-        betas.setdefault(key.seed, {})["/".join(f"{one:g}" for one in dict.fromkeys(key.betas))] = None
-    seeds: dict[str, list[str]] = {}
-    for seed, own in betas.items():
-        named = f"beta {', '.join(own)}" if len(own) <= 5 else f"{len(own)} betas"
-        seeds.setdefault(named, []).append(str(seed))
-    stages = [f"{named} with seed{'s'[: len(own) - 1]} {', '.join(own)}" for named, own in seeds.items()]
-    return f"{len(keys)} now: {'; '.join(stages)}" if keys else "none now"
-
-
-def _axes(protocol: Protocol) -> str:
-    """The betas that may run, with their learning rates and baselines.
-
-    >>> _axes(protocol_from("grid", betas=[0.5, 0.9], baselines=[(0.9, 0.999)]))
-    'betas 0.5, 0.9; baselines 0.9/0.999'
-    """
-    pairs = [f"{one:g}/{two:g}" for one, two in protocol.baselines]
-    lrs = [f"{lr:g}" for lr in getattr(protocol, "learning_rates", ())]
-    axes = {"betas": [f"{beta:g}" for beta in protocol.betas], "learning rates": lrs, "baselines": pairs}
-    return "; ".join(f"{name} {', '.join(values)}" for name, values in axes.items() if values)
+    words = []
+    for name in ("betas", "baselines", "learning_rates", "seeds"):
+        values = [one if isinstance(one, list | tuple) else (one,) for one in protocol.get(name) or ()]
+        shown = ", ".join("/".join(f"{part:g}" for part in one) for one in values)
+        words += [f"{name.replace('_', ' ')} {shown}"] if shown else []
+    return "; ".join(words)

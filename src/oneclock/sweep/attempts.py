@@ -22,26 +22,21 @@ class EarlierAttempts:
         self.note: str | None = None  # what the user should know about how they were treated
 
     def last_kept(self, first: int | None) -> int:
-        """The last step of the earlier attempts that counts for an attempt with its first evaluation at step `first`,
-        or -1.
+        """The last step of the earlier attempts that counts for an attempt with its first evaluation at step `first`.
 
-        Args:
-            first: None if the attempt made no evaluation: nothing was left to do after its checkpoint.
+        -1 for none. `first` is None if the attempt made no evaluation: nothing was left to do after its checkpoint.
         """
         steps = [point.step for point in self.points]
         before = [step for step in steps if first is None or step < first]
         if not before:
             return -1
-        count = "1 evaluation" if len(before) == 1 else f"{len(before):,} evaluations"
-        theirs = f"{count} of an earlier attempt, up to step {before[-1]:,},"
-        if not self.left_files:
-            why = "the run's folder held no file to go on from"
-        elif first is not None and not goes_on(steps, first):
-            why = f"this one did not go on from there, but began at step {first:,}"
-        else:
-            self.note = f"{theirs} {'counts' if len(before) == 1 else 'count'}: it went on from there"
+        theirs = f"the evaluations of an earlier attempt, up to step {before[-1]:,},"
+        if self.left_files and (first is None or goes_on(steps, first)):
+            self.note = f"{theirs} count: it went on from there"
             return before[-1]
-        self.note = f"{theirs} {'does' if len(before) == 1 else 'do'} not count: {why}"
+        began = f"this one did not go on from there, but began at step {first:,}"
+        why = began if self.left_files else "the run's folder held no file to go on from"
+        self.note = f"{theirs} do not count: {why}"
         return -1
 
 

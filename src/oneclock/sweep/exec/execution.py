@@ -72,10 +72,9 @@ class Execution:
         workers, gpus = self.workers(processes), len(_gpus())
         if self.in_process or self.jobs is None or workers is None or workers >= self.jobs:
             return None
-        has = f"there {'are' if gpus > 1 else 'is'} {gpus} GPU{'s' if gpus > 1 else ''}"
         way = f"; gpus_per_run {gpus / self.jobs:.2g} lets them share" if processes == 1 else ""
-        takes = f"a run takes {self._gpus_of(processes):g}"
-        return f"{workers} of the {self.jobs} jobs asked for run at a time: {has} and {takes}{way}"
+        takes = f"of {gpus} GPU(s) a run takes {self._gpus_of(processes):g}"
+        return f"{workers} of the {self.jobs} jobs asked for run at a time: {takes}{way}"
 
     def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
         """The engine that runs them; `modules` are those that the runs will import, `processes` those of one run."""
@@ -98,6 +97,7 @@ class Engine:
     dashboard: str | None = None
 
     def __init__(self) -> None:
+        self._jobs: SimpleQueue[Any] = SimpleQueue()
         self._arrived: SimpleQueue[Any] = SimpleQueue()
 
     @property
@@ -106,7 +106,7 @@ class Engine:
 
     def submit(self, job: Job) -> None:
         """Execute the job, now or later."""
-        raise NotImplementedError
+        self._jobs.put(job)
 
     def ended(self, timeout: float) -> list[Ended]:
         """The jobs that ended since the last call; waits up to `timeout` seconds for one, or until `wake`."""
@@ -119,7 +119,9 @@ class Engine:
         return ends
 
     def _outcome(self, arrived: Any) -> Ended:
-        raise NotImplementedError
+        if isinstance(arrived, Exception):
+            raise arrived
+        return arrived
 
     def wake(self) -> None:
         """Make `ended` return now."""
@@ -127,7 +129,6 @@ class Engine:
 
     def close(self) -> None:
         """Stop all jobs, politely first, and leave no process behind."""
-        raise NotImplementedError
 
     def hurry(self) -> None:
         """Make `close` stop waiting."""
@@ -136,13 +137,8 @@ class Engine:
 class InProcess(Engine):
     """Runs one job after another in this process, for debugging: `breakpoint()` works, a crash crashes the sweep."""
 
-    def submit(self, job: Job) -> None:
-        self._arrived.put(job)
-
     def ended(self, timeout: float) -> list[Ended]:
-        return [self._outcome(self._arrived.get())]
-
-    def _outcome(self, job: Job) -> Ended:
+        job = self._jobs.get()
         try:
             kind, value = execute(job)
         except Exception as error:
@@ -151,18 +147,15 @@ class InProcess(Engine):
         if kind in ("busy", "lost"):
             raise ValueError(value)
         if kind == "result":
-            return Ended(job.path, value)
+            return [Ended(job.path, value)]
         trouble = value if kind == "disk" else refusal(Path(job.path))
-        return Ended(job.path, trouble=trouble) if trouble else give_up(job, value)
+        return [Ended(job.path, trouble=trouble) if trouble else give_up(job, value)]
 
     def wake(self) -> None:
         """Interrupt the run."""
         raise KeyboardInterrupt
 
     hurry = wake
-
-    def close(self) -> None:
-        """Nothing: no job is running."""
 
 
 class Local(Engine):
@@ -174,7 +167,6 @@ class Local(Engine):
         super().__init__()
         self._server = server
         server.open()  # it imports modules while the sweep is planned
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._threads = [threading.Thread(target=self._work, args=(one,), daemon=True) for one in environments]
         for thread in self._threads:
             thread.start()
@@ -183,20 +175,12 @@ class Local(Engine):
     def workers(self) -> int:
         return len(self._threads)
 
-    def submit(self, job: Job) -> None:
-        self._jobs.put(job)
-
     def _work(self, environment: Mapping[str, str]) -> None:
         while (job := self._jobs.get()) is not None:
             try:
                 self._arrived.put(supervise(replace(job, environment=environment), self._server))
             except Exception as error:  # noqa: PERF203 (the driver's to raise)
                 self._arrived.put(error)
-
-    def _outcome(self, arrived: Ended | Exception) -> Ended:
-        if isinstance(arrived, Exception):
-            raise arrived
-        return arrived
 
     def close(self) -> None:
         for _ in self._threads:
@@ -225,7 +209,7 @@ class Dask(Engine):
             self._client = distributed.Client(scheduler, timeout=30, set_as_default=False)
         except OSError as error:
             raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-        self._modules, self._jobs = modules, dict[Any, Job]()
+        self._modules, self._futures = modules, dict[Any, Job]()
         self._given_up = distributed.scheduler.KilledWorker
         self.dashboard = self._client.dashboard_link
 
@@ -236,11 +220,11 @@ class Dask(Engine):
     def submit(self, job: Job) -> None:
         name, job = f"{job.path}-{os.urandom(4).hex()}", replace(job, modules=self._modules)
         future = self._client.submit(supervise, job, key=name, pure=False)
-        self._jobs[future] = job
+        self._futures[future] = job
         future.add_done_callback(self._arrived.put)
 
     def _outcome(self, future: Any) -> Ended:
-        job = self._jobs.pop(future)
+        job = self._futures.pop(future)
         try:
             return future.result()
         except self._given_up:
@@ -266,8 +250,13 @@ def environments(
     base = _threads(threads)
     if not gpus:
         return [base] * (jobs or max(cores // threads, 1))
-    shares = _shares(gpus, gpus_per_run)
-    return [base | {"CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares[: jobs or len(shares)]]
+    if gpus_per_run <= 0 or (gpus_per_run > 1 and gpus_per_run != int(gpus_per_run)):
+        raise ValueError(f"GPUs per run must be a whole number or a fraction above 0, got {gpus_per_run:g}")
+    if gpus_per_run > len(gpus):
+        raise ValueError(f"{gpus_per_run:g} GPUs per run were requested, and there are {len(gpus)}")
+    size, sharing = max(int(gpus_per_run), 1), max(math.floor(1 / gpus_per_run + 1e-9), 1)
+    starts = [start for start in range(0, len(gpus) - size + 1, size) for _ in range(sharing)]
+    return [base | {"CUDA_VISIBLE_DEVICES": ",".join(gpus[start : start + size])} for start in starts[:jobs]]
 
 
 def _threads(number: int) -> dict[str, str]:
@@ -277,18 +266,6 @@ def _threads(number: int) -> dict[str, str]:
 def _cores() -> int:
     """The cores this process may use: a container or a batch system may allow fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _shares(gpus: Sequence[str], per_run: float) -> list[Sequence[str]]:
-    """The GPUs of each run at a time: one, several, or a shared one."""
-    if per_run <= 0 or (per_run > 1 and per_run != int(per_run)):
-        raise ValueError(f"GPUs per run must be a whole number or a fraction above 0, got {per_run:g}")
-    if per_run > len(gpus):
-        raise ValueError(f"{per_run:g} GPUs per run were requested, and there are {len(gpus)}")
-    if per_run <= 1:
-        return [[gpu] for gpu in gpus for _ in range(math.floor(1 / per_run + 1e-9))]
-    size = int(per_run)
-    return [gpus[start : start + size] for start in range(0, len(gpus) - size + 1, size)]
 
 
 def _gpus() -> list[str]:
