@@ -137,12 +137,7 @@ def target_of(
     processes: int = 1,
     allow_early_stop: bool = False,
 ) -> Target:
-    """The target for `train`: a target, a function, or the name of a function.
-
-    >>> target_of("train.py:train", 100)
-    Traceback (most recent call last):
-    ValueError: train.py does not exist; the target reads file.py:function, module:function or an experiment's name
-    """
+    """The target for `train`: a target, a function, or the name of a function."""
     if hasattr(train, "described"):
         return cast("Target", train)
     if isinstance(train, str) and train.endswith(".py"):

@@ -255,11 +255,7 @@ def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _in_words(difference: str) -> str:
-    """A difference in words.
-
-    >>> _in_words('protocol.betas: [0.5, 0.9] -> [0.9]'), _in_words('targets.mine.budget: 10 -> null')
-    ('betas are [0.5, 0.9] there and [0.9] here', 'budget of mine is 10 there and nothing here')
-    """
+    """A difference such as `targets.mine.budget: 10 -> null` in words: budget of mine is 10 there and nothing here."""
     name, _, values = difference.partition(": ")
     old, _, new = (values.replace("null", "nothing").replace('"', "")).partition(" -> ")
     where, _, rest = name.partition(".")

@@ -137,11 +137,7 @@ def ended(path: Path) -> RunRecord | None:
 
 
 def refusal(path: Path) -> str | None:
-    """Why the disk refuses a run's records, or None if it accepts them; tested with a small file.
-
-    >>> refusal(Path(tempfile.mkdtemp()) / "run") is None
-    True
-    """
+    """Why the disk refuses a run's records, or None if it accepts them; tested with a small file."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path) as probe:
@@ -154,11 +150,7 @@ def refusal(path: Path) -> str | None:
 
 
 def error_message(error: BaseException) -> RunEvent:
-    """An error of a run as a message.
-
-    >>> error_message(KeyError("layer")), error_message(OSError(errno.ENOSPC, "No space left on device"))[0]
-    (('raised', "KeyError: 'layer'"), 'disk')
-    """
+    """An error of a run as a message."""
     if isinstance(error, OSError) and error.errno in FULL:
         return "disk", error_in_words(error)
     kind = "died" if isinstance(error, Died | KeyboardInterrupt) else "raised"

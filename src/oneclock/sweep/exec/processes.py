@@ -58,15 +58,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def family(*pids: int) -> dict[int, int]:
-    """Every living descendant of some processes, and its parent; empty if the system does not show them.
-
-    >>> import subprocess
-    >>> child = subprocess.Popen(["sleep", "60"])
-    >>> child.pid in family(os.getpid()) or not LINUX
-    True
-    >>> child.kill(); child.wait()
-    -9
-    """
+    """Every living descendant of some processes, and its parent; empty if the system does not show them."""
     parents, found, new = _parents(), dict[int, int](), dict.fromkeys(pids, 0)
     while new:
         new = {pid: parent for pid, parent in parents.items() if parent in new and pid not in found}

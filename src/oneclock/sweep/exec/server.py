@@ -1,11 +1,9 @@
 """The server process that forks runs: it has already imported their modules, and it ends all processes that they leave.
 
-Its owner holds the other end of its standard input, a socket that receives only further sockets: one for each run, with
-its job. It has no name in a file system, so no other process can reach it. A run lives as long as its socket. When that
-is closed, the run and everything that it started, even with a session of its own, get SIGTERM and, after some seconds
-of grace, SIGKILL. The same happens to all runs when the socket on standard input is closed, because its owner died, and
-on SIGTERM, which a batch system sends to every process of a job. SIGUSR2 ends the grace at once. When this process
-itself is killed, the kernel kills the runs.
+Its owner sends it a socket for each run, through a socket without a name: no other process can reach it. A run lives as
+long as its socket. When that is closed, the run and everything that it started get SIGTERM and, after some seconds of
+grace, SIGKILL. The same happens to all runs when the owner dies, and on SIGTERM, which a batch system sends to every
+process of a job. SIGUSR2 ends the grace at once. When this process itself is killed, the kernel kills the runs.
 
 The standard library's forkserver listens at a path below TMPDIR, imports the caller's `__main__` again, forks even if
 an import has started threads, and does not end what runs leave.

@@ -258,11 +258,7 @@ class _Watch:
 
 
 def _death(code: int) -> str:
-    """A process's exit in words.
-
-    >>> _death(-9)
-    'its process was killed by SIGKILL (the out-of-memory killer does that)'
-    """
+    """A process's exit in words."""
     if code >= 0:
         return f"its process ended with exit code {code} before the run was finished"
     name = signal.Signals(-code).name

@@ -46,19 +46,8 @@ def work(
 ) -> str | None:
     """Work on a study until it is done. Returns None, or why this worker left earlier: a signal's name, or words.
 
-    Args:
-        study: The study's folder, as a sweep made it.
-        where: How many runs at a time, and on what; `grace` is the seconds that a run has to save.
-        time_left: Leave within this many seconds.
-        idle: Leave after this many seconds without a free run.
-        quiet: Print nothing.
-
-    Raises:
-        ValueError: If the folder holds no study, its code has changed, or a sweep is at work on it.
-
-    >>> work("no-such-folder")
-    Traceback (most recent call last):
-    ValueError: no-such-folder holds no study: it has neither study.json nor runs/
+    It leaves within `time_left` seconds, or after `idle` seconds without a free run. ValueError if the folder holds no
+    study, its code has changed, or a sweep is at work on it.
     """
     where = where or Execution(grace=GRACE)
     for name, value in {"time_left": time_left, "idle": idle}.items():
