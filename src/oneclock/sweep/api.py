@@ -131,11 +131,7 @@ def make_plan(
 
 
 def target_of(
-    train: Trainable,
-    budget: Any = None,
-    name: str | None = None,
-    processes: int = 1,
-    allow_early_stop: bool = False,
+    train: Trainable, budget: Any = None, name: str | None = None, processes: int = 1, allow_early_stop: bool = False
 ) -> Target:
     """The target for `train`: a target, a function, or the name of a function."""
     if hasattr(train, "described"):
@@ -183,7 +179,7 @@ class Tried(NamedTuple):
 
     points: list[Point]
     seconds: float
-    first: tuple[int, float] | None = None
+    first: tuple[int, float] = (0, 0.0)
 
     def whole(self, budget: int) -> float | None:
         """Seconds that a run of `budget` steps takes: the start once, then the pace from the first evaluation on.
@@ -192,11 +188,9 @@ class Tried(NamedTuple):
         38.0
         """
         last = self.points[-1].step if self.points else 0
+        step, seconds = self.first if self.first[0] < last else (0, 0.0)
         if not last:
             return None
-        step, seconds = self.first or (0, 0.0)
-        if step >= last:
-            step, seconds = 0, 0.0
         return seconds + (self.seconds - seconds) * (budget - step) / (last - step)
 
 
@@ -206,7 +200,7 @@ def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | 
     RuntimeError if it fails, with the last lines that it printed.
     """
     protocol = Grid(betas=(beta,), seeds=target.seeds[:1], learning_rates=() if lr is None else (lr,))
-    started, first = monotonic(), None
+    started, first = monotonic(), (0, 0.0)
     with tempfile.TemporaryDirectory() as folder:
         plan = Plan(Path(folder) / "try", [target], protocol)
         where = replace(where, jobs=1, scheduler=None, in_process=False, retries=0)
@@ -220,7 +214,7 @@ def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | 
                 while not stop.asked:
                     ends = engine.ended(timeout=0.2)
                     points = RunFolder.read(path).points() if (path / "run.json").exists() else []
-                    if points and first is None:
+                    if points and not first[0]:
                         first = points[-1].step, monotonic() - started
                     if ends and (result := ends[0].result) is not None and result.status == "failed":
                         lines = "".join(f"\n  {line}" for line in last_lines(path))

@@ -26,18 +26,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
+from oneclock.sweep.exec import processes
 from oneclock.sweep.exec.job import Job, error_message, execute, print_error, redirect
-from oneclock.sweep.exec.processes import (
-    LINUX,
-    MARK,
-    adopt_orphans,
-    die_with_parent,
-    error_in_words,
-    family,
-    leave,
-    send,
-    unwinding,
-)
 
 GRACE = 3.0
 """Default seconds between SIGTERM and SIGKILL."""
@@ -70,7 +60,7 @@ class _Server:
     """The connections of runs, the exits that were not reported yet, and when processes that are ending get killed."""
 
     def __init__(self, owner: socket.socket, grace: float) -> None:
-        adopt_orphans()
+        processes.adopt_orphans()
         self.owner, self.grace, self.closing, self.hurried = owner, grace, False, False
         self.runs: dict[int, Connection] = {}
         self.exits: list[tuple[Connection, int]] = []
@@ -119,7 +109,7 @@ class _Server:
         try:
             pid = os.fork()
         except OSError as error:  # out of memory or processes: the other runs continue
-            connection.send(("died", f"its process could not be started: {error_in_words(error)}"))
+            connection.send(("died", f"its process could not be started: {processes.error_in_words(error)}"))
             self.exits.append((connection, 1))
             self.report_exits()
             return
@@ -148,24 +138,24 @@ class _Server:
             self.terminate(self.runs)
         if not self.reap() and not self.ending:
             return
-        alive = family(os.getpid())
+        alive = processes.family(os.getpid())
         # A live run adopts its own orphans. So a child of ours that is not a run was left by a dead run.
         strays = [pid for pid, parent in alive.items() if parent == os.getpid() and pid not in self.runs]
         self.ending = {pid: when for pid, when in self.ending.items() if pid in alive or pid in self.runs}
         self.terminate(strays)
         now = time.monotonic()
         overdue = [pid for pid, when in self.ending.items() if self.hurried or now >= when]
-        for pid in {*overdue, *family(*overdue)} if overdue else ():
-            send(pid, signal.SIGKILL)
+        for pid in {*overdue, *processes.family(*overdue)} if overdue else ():
+            processes.send(pid, signal.SIGKILL)
         if all(now > self.ending[pid] + GRACE for pid in strays):  # processes of another user cannot be killed
             self.report_exits()
 
     def terminate(self, roots: Iterable[int]) -> None:
         """Send SIGTERM to processes and all that they started; the rest is killed after the grace time."""
         if new := {*roots} - self.ending.keys():
-            for pid in {*new, *family(*new)} - self.ending.keys():
+            for pid in {*new, *processes.family(*new)} - self.ending.keys():
                 self.ending[pid] = time.monotonic() + self.grace
-                send(pid, signal.SIGTERM)
+                processes.send(pid, signal.SIGTERM)
 
     def reap(self) -> bool:
         """Collect dead processes; returns whether any of them was a run."""
@@ -175,8 +165,8 @@ class _Server:
                 pid, status = dead
                 if pid in self.runs:
                     self.exits.append((self.runs.pop(pid), os.waitstatus_to_exitcode(status)))
-                    if not LINUX:  # Linux shows stray processes; other systems only the group
-                        send(pid, signal.SIGKILL)
+                    if not processes.LINUX:  # Linux shows stray processes; other systems only the group
+                        processes.send(pid, signal.SIGKILL)
         return len(self.exits) > before
 
     def report_exits(self) -> None:
@@ -190,13 +180,13 @@ class _Server:
 def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
     """The main function of a run's process."""
     os.setpgid(0, 0)
-    die_with_parent(server)
-    adopt_orphans()
+    processes.die_with_parent(server)
+    processes.adopt_orphans()
     gc.enable()
     if "numpy" in sys.modules:  # an unseeded run must not use the same random numbers as its siblings
         sys.modules["numpy"].random.seed()
     try:
-        with unwinding():
+        with processes.unwinding():
             job = pickle.loads(request)
             _settle(job)
             try:
@@ -209,13 +199,13 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
         message = error_message(error)
     with suppress(OSError):
         connection.send(message)
-    leave(0)
+    processes.leave(0)
 
 
 def _settle(job: Job) -> None:
     """Set up this process like the user's own: environment, output, working folder, import path."""
     os.environ.update(job.environment)
-    os.environ[MARK] = job.path
+    os.environ[processes.MARK] = job.path
     path = Path(job.path)
     path.mkdir(parents=True, exist_ok=True)
     redirect(path / "output.log")
