@@ -9,7 +9,7 @@ from oneclock.runs.lock import Claim
 from oneclock.runs.record import RunRecord
 from oneclock.sweep import Adaptive, Execution, Grid, Plan
 from oneclock.sweep.exec.job import Ended
-from oneclock.sweep.exec.scheduler import Driver, Stop
+from oneclock.sweep.exec.scheduler import Driver
 from oneclock.sweep.targets import Function
 from oneclock.sweep.view import Display, Pace, time_left
 
@@ -36,6 +36,9 @@ class Instant:
         self.looks = 0
         return [ended_in(self.jobs.pop(0), 2.0)]
 
+    def close(self):
+        pass
+
     def count(self, frame, event, function):
         """Called for every call of a C function: was it one that looks at a file?"""
         home = getattr(function, "__module__", None)
@@ -48,14 +51,12 @@ def looks_per_run(folder, runs):
     plan = Plan(folder, [Function("x", 10, "sweep_target.py:train")], Grid(betas=betas, seeds=(1,)))
     plan.write()
     engine = Instant()
-    with Claim.take(folder) as claim, Stop(lambda: None, lambda: None) as stop:
-        driver = Driver(plan, Execution(), claim, engine)
-        with Display(driver, engine) as display:
-            sys.setprofile(engine.count)
-            try:
-                driver.drive(display, stop)
-            finally:
-                sys.setprofile(None)
+    with Claim.take(folder) as claim, Driver(plan, Execution(), claim, engine) as driver:
+        sys.setprofile(engine.count)
+        try:
+            driver.drive()
+        finally:
+            sys.setprofile(None)
     assert len(engine.seen) == runs
     assert len(plan.study.ended) == runs
     return engine.seen[1:]

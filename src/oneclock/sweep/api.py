@@ -20,10 +20,10 @@ from oneclock.runs.protocols import Grid, Protocol, protocol_from
 from oneclock.runs.store import Study
 from oneclock.sweep.exec.execution import Execution
 from oneclock.sweep.exec.job import kill_left, last_lines
-from oneclock.sweep.exec.scheduler import Driver, Observer, Stop, at_work, modules_of, processes_of
+from oneclock.sweep.exec.scheduler import Driver, Observer, processes_of
 from oneclock.sweep.plan import Plan, default_baselines
 from oneclock.sweep.targets import Function, Target, checked_budget
-from oneclock.sweep.view import Display, have_ended, span, time_left
+from oneclock.sweep.view import have_ended, span, time_left
 
 TRY = 3
 """Evaluations after which a try ends."""
@@ -164,13 +164,8 @@ def sweep(plan: Plan, where: Execution, quiet: bool = False, observers: Sequence
             words = f"damaged     {folder} was moved to damaged/ and runs again ({reason})"
             print(printable(words), file=sys.stderr)
         if any(plan.step(target).runs for target in plan.targets):
-            engine = where.engine(modules_of(plan), processes_of(plan))
-            with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
-                driver = Driver(plan, where, claim, engine, observers)
-                with Display(driver, engine, quiet) as display:
-                    if (note := where.note(processes_of(plan))) is not None:
-                        display.say(note)
-                    driver.drive(display, stop)
+            with Driver(plan, where, claim, observers=observers) as driver:
+                driver.drive(quiet)
     return plan.study
 
 
@@ -208,11 +203,10 @@ def try_target(target: Target, where: Execution, beta: float = 0.9, lr: float | 
         path = plan.run_path(key)
         with take_alone(plan.path) as claim:
             plan.write()
-            engine = where.engine(modules_of(plan), target.processes)
-            with Stop(engine.wake, again=engine.hurry) as stop, at_work(claim, engine):
-                Driver(plan, where, claim, engine).submit()
-                while not stop.asked:
-                    ends = engine.ended(timeout=0.2)
+            with Driver(plan, where, claim) as driver:
+                driver.submit()
+                while not driver.asked:
+                    ends = driver.engine.ended(timeout=0.2)
                     points = RunFolder.read(path).points() if (path / "run.json").exists() else []
                     if points and not first[0]:
                         first = points[-1].step, monotonic() - started

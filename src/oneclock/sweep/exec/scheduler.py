@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,8 +36,6 @@ NO_LOSSES = (NO_CURVE, NO_LOSS)
 DEATHS = ("its process", "the process that", "the command was killed", "one of its", "it ran longer", "its worker")
 """Start of the reasons of killed runs: another run may succeed."""
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 
 class Stopped(ValueError):
     """A sweep that cannot succeed was stopped."""
@@ -54,16 +51,6 @@ def processes_of(plan: Plan) -> int:
     return max(target.processes for target in plan.targets)
 
 
-@contextmanager
-def at_work(claim: Claim, engine: Engine) -> Iterator[None]:
-    """A context in which runs execute; at its end none is left running."""
-    try:
-        yield
-    finally:
-        claim.release()  # runs on other machines see it and stop
-        engine.close()
-
-
 class Observer(Protocol):
     """Receives the events of a sweep, in the sweep's own process; `oneclock.export.live` has two observers."""
 
@@ -77,25 +64,60 @@ class Observer(Protocol):
 class Driver:
     """Executes runs until the protocol needs no more. Ended runs are remembered, not read again.
 
+    A context: at its end no run is left. Inside, the first of its `signals` sets `asked` and ends `drive`, the next
+    ones hurry the end. Ignored signals stay ignored; outside the main thread Python handles none.
+
     `flying` are the runs that the engine has, by path. Of the targets in `due`, runs have ended since the protocol was
     asked for the next ones, which are `waiting`.
     """
 
     waits = True
+    signals: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(
-        self, plan: Plan, where: Execution, claim: Claim, engine: Engine, observers: Sequence[Observer] = ()
+        self,
+        plan: Plan,
+        where: Execution,
+        claim: Claim,
+        engine: Engine | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
-        self.plan, self.where, self.claim, self.engine, self.observers = plan, where, claim, engine, observers
+        self.plan, self.where, self.claim, self.observers = plan, where, claim, observers
+        self.asked = 0
         self.flying: dict[str, tuple[Target, RunKey]] = {}
         self.due = {target.name: target for target in plan.targets}
         self.waiting: defaultdict[str, deque[RunKey]] = defaultdict(deque)
+        self._before: dict[signal.Signals, Any] = {}
         self._over = [plan.row(key) for target in plan.targets for key in plan.losses(target)]
         self._pace = Pace({target.name: target.budget for target in plan.targets}, self._over)
         self._left: dict[str, int] = {}
         self._told: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._looked_for_hangs = time.monotonic()
+        self.engine = engine or where.engine(modules_of(plan), processes_of(plan))  # last: `close` ends its processes
+
+    def __enter__(self) -> Driver:
+        if threading.current_thread() is threading.main_thread():
+            heard = [number for number in self.signals if signal.getsignal(number) is not signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._hear) for number in heard}
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        try:
+            self.claim.release()  # runs on other machines see it and stop
+            self.engine.close()
+        finally:
+            for number, before in self._before.items():
+                signal.signal(number, signal.SIG_DFL if before is None else before)
+
+    def _hear(self, number: int, _: Any) -> None:
+        call = self.hurry if self.asked else self.engine.wake
+        self.asked = number
+        call()
+
+    def hurry(self) -> None:
+        """Called at the second signal."""
+        self.engine.hurry()
 
     @property
     def more(self) -> bool:
@@ -107,21 +129,24 @@ class Driver:
         """How many runs the engine has at a time: one that waits, so that no worker does."""
         return self.engine.workers + 1
 
-    def drive(self, display: Display, stop: Stop) -> None:
-        self.submit()
-        while self.more:
-            display.update()
-            ends = self.engine.ended(timeout=1.0)
-            if stop.asked:
-                raise KeyboardInterrupt
-            if self.claim.lost:
-                why = "because this one seemed dead for too long"
-                raise ValueError(f"another process has taken over {self.plan.path}, {why}")
-            self.tell_observers()
-            for end in ends:
-                self.take_note(end, display)
-            self.warn_of_hangs(display)
+    def drive(self, quiet: bool = False) -> None:
+        with Display(self, self.engine, quiet) as display:
+            if (note := self.where.note(processes_of(self.plan))) is not None:
+                display.say(note)
             self.submit()
+            while self.more:
+                display.update()
+                ends = self.engine.ended(timeout=1.0)
+                if self.asked:
+                    raise KeyboardInterrupt
+                if self.claim.lost:
+                    why = "because this one seemed dead for too long"
+                    raise ValueError(f"another process has taken over {self.plan.path}, {why}")
+                self.tell_observers()
+                for end in ends:
+                    self.take_note(end, display)
+                self.warn_of_hangs(display)
+                self.submit()
 
     def take_note(self, end: Ended, display: Display) -> None:
         """Note a run's end. OSError if the disk refused its record: no run is lost, and all others would fail too."""
@@ -240,40 +265,3 @@ def evaluations(path: Path) -> list[dict[str, Any]]:
 def _bare(reason: str | None) -> str:
     """A reason without the numbers in it, which may differ between runs that fail in the same way."""
     return re.sub(r"[\d.,]+", "", reason or "")
-
-
-class Stop:
-    """A context in which the first of `signals` calls `first` and sets `asked`, and the next ones call `again`.
-
-    `number` is the latest that came. Ignored signals stay ignored; outside the main thread Python handles none.
-
-    >>> with Stop(first=lambda: print("stopping"), again=lambda: print("at once")) as stop:
-    ...     signal.raise_signal(signal.SIGTERM)
-    ...     signal.raise_signal(signal.SIGINT)
-    stopping
-    at once
-    >>> stop.asked
-    True
-    """
-
-    def __init__(
-        self, first: Callable[[], None], again: Callable[[], None], signals: Sequence[signal.Signals] = SIGNALS
-    ) -> None:
-        self.asked, self.number = False, 0
-        self._first, self._again, self._signals = first, again, signals
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Stop:
-        if threading.current_thread() is threading.main_thread():
-            heard = [number for number in self._signals if signal.getsignal(number) is not signal.SIG_IGN]
-            self._before = {number: signal.signal(number, self._hear) for number in heard}
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, signal.SIG_DFL if before is None else before)
-
-    def _hear(self, number: int, _: Any) -> None:
-        call = self._again if self.asked else self._first
-        self.asked, self.number = True, number
-        call()

@@ -12,7 +12,7 @@ import random
 import signal
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,9 @@ from oneclock.runs.lock import Held, holder, join, leave
 from oneclock.runs.record import RunRecord
 from oneclock.sweep.exec.execution import Execution
 from oneclock.sweep.exec.job import claimed, ended
-from oneclock.sweep.exec.scheduler import SIGNALS, Driver, Stop, at_work, modules_of, processes_of
+from oneclock.sweep.exec.scheduler import Driver
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
-from oneclock.sweep.view import Display
 
 GRACE = 20.0
 """Seconds that a worker's run has to save what it can: less than the 30 that a batch system leaves by default."""
@@ -54,30 +53,21 @@ def work(
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be more than 0 seconds, got {value:g}")
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGUSR1, lambda *_: None)  # otherwise `Stop` would treat it as an ignored signal
+        signal.signal(signal.SIGUSR1, lambda *_: None)  # Slurm's script ignores it until here
     end = None if time_left is None else time.monotonic() + time_left
     plan = shared_plan(study)
-    with ExitStack() as stack:
-        claim = join(plan.path).keep_alive()
-        stack.callback(leave, claim)
+    claim = join(plan.path).keep_alive()
+    try:
         plan = shared_plan(study)  # a sweep may have extended or packed it meanwhile
-        engine = where.engine(modules_of(plan), processes_of(plan))
-
-        def again() -> (
-            None
-        ):  # a second Ctrl-C comes from a person who will not wait; batch systems repeat their signals
-            if stop.number == signal.SIGINT:
-                engine.hurry()
-
-        stop = stack.enter_context(Stop(engine.wake, again, (*SIGNALS, signal.SIGUSR1)))
-        stack.enter_context(at_work(claim, engine))
-        worker = Worker(plan, where, claim, engine, end=end, idle=idle)
-        try:
-            with Display(worker, engine, quiet) as display:
-                worker.drive(display, stop)
-        except KeyboardInterrupt:
-            return signal.Signals(stop.number or signal.SIGINT).name
+        worker = Worker(plan, where, claim, end=end, idle=idle)
+        with worker:
+            try:
+                worker.drive(quiet)
+            except KeyboardInterrupt:
+                return signal.Signals(worker.asked or signal.SIGINT).name
         return worker.left
+    finally:
+        leave(claim)
 
 
 def shared_plan(study: str | Path) -> Plan:
@@ -93,6 +83,7 @@ class Worker(Driver):
     """Takes one run for each free slot; `left` says why it ended before the study was done."""
 
     waits = False
+    signals = (*Driver.signals, signal.SIGUSR1)
 
     def __init__(self, *driver: Any, end: float | None = None, idle: float | None = None) -> None:
         super().__init__(*driver)
@@ -112,6 +103,11 @@ class Worker(Driver):
         elif self._idle is not None and time.monotonic() - self._busy > self._idle:
             self.left = IDLE
         return self.left is None
+
+    def hurry(self) -> None:
+        """A second Ctrl-C comes from a person who will not wait; batch systems repeat their signals."""
+        if self.asked == signal.SIGINT:
+            self.engine.hurry()
 
     @property
     def slots(self) -> int:
