@@ -41,11 +41,6 @@ class Stopped(ValueError):
     """A sweep that cannot succeed was stopped."""
 
 
-def modules_of(plan: Plan) -> tuple[str, ...]:
-    """The modules that the runs of a plan will import."""
-    return tuple(dict.fromkeys(name for target in plan.targets for name in target.modules()))
-
-
 def processes_of(plan: Plan) -> int:
     """The most processes of a run of the plan."""
     return max(target.processes for target in plan.targets)
@@ -64,15 +59,17 @@ class Observer(Protocol):
 class Driver:
     """Executes runs until the protocol needs no more. Ended runs are remembered, not read again.
 
-    A context: at its end no run is left. Inside, the first of its `signals` sets `asked` and ends `drive`, the next
-    ones hurry the end. Ignored signals stay ignored; outside the main thread Python handles none.
+    A context: at its end no run is left. Inside, the first of its `signals` sets `asked` and ends `drive`; a next one
+    may hurry the end. Ignored signals stay ignored; outside the main thread Python handles none.
 
     `flying` are the runs that the engine has, by path. Of the targets in `due`, runs have ended since the protocol was
     asked for the next ones, which are `waiting`.
     """
 
     waits = True
+    ahead = 1  # runs that the engine has beyond those that execute
     signals: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
+    hurried_by = signals
 
     def __init__(
         self,
@@ -94,7 +91,8 @@ class Driver:
         self._told: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._looked_for_hangs = time.monotonic()
-        self.engine = engine or where.engine(modules_of(plan), processes_of(plan))  # last: `close` ends its processes
+        modules = dict.fromkeys(name for target in plan.targets for name in target.modules())
+        self.engine = engine or where.engine(tuple(modules), processes_of(plan))  # last: `close` ends its processes
 
     def __enter__(self) -> Driver:
         if threading.current_thread() is threading.main_thread():
@@ -111,23 +109,16 @@ class Driver:
                 signal.signal(number, signal.SIG_DFL if before is None else before)
 
     def _hear(self, number: int, _: Any) -> None:
-        call = self.hurry if self.asked else self.engine.wake
-        self.asked = number
-        call()
-
-    def hurry(self) -> None:
-        """Called at the second signal."""
-        self.engine.hurry()
+        first, self.asked = not self.asked, number
+        if first:
+            self.engine.wake()
+        elif number in self.hurried_by:
+            self.engine.hurry()
 
     @property
     def more(self) -> bool:
         """Whether there is anything to wait for."""
         return bool(self.flying)
-
-    @property
-    def slots(self) -> int:
-        """How many runs the engine has at a time: one that waits, so that no worker does."""
-        return self.engine.workers + 1
 
     def drive(self, quiet: bool = False) -> None:
         with Display(self, self.engine, quiet) as display:
@@ -213,7 +204,7 @@ class Driver:
         for name in [name for name in self.due if not self.waiting[name]]:
             self.waiting[name].extend(self.needed(self.due.pop(name)))
         for target in self.plan.targets:
-            while (keys := self.waiting[target.name]) and len(self.flying) < self.slots:
+            while (keys := self.waiting[target.name]) and len(self.flying) < self.engine.workers + self.ahead:
                 self.hand(target, keys.popleft())
 
     def needed(self, target: Target) -> list[RunKey]:

@@ -83,7 +83,9 @@ class Worker(Driver):
     """Takes one run for each free slot; `left` says why it ended before the study was done."""
 
     waits = False
+    ahead = 0  # another worker may be free for it
     signals = (*Driver.signals, signal.SIGUSR1)
+    hurried_by = (signal.SIGINT,)  # from a person who will not wait; batch systems repeat their signals
 
     def __init__(self, *driver: Any, end: float | None = None, idle: float | None = None) -> None:
         super().__init__(*driver)
@@ -104,16 +106,6 @@ class Worker(Driver):
             self.left = IDLE
         return self.left is None
 
-    def hurry(self) -> None:
-        """A second Ctrl-C comes from a person who will not wait; batch systems repeat their signals."""
-        if self.asked == signal.SIGINT:
-            self.engine.hurry()
-
-    @property
-    def slots(self) -> int:
-        """No run waits here: another worker may be free for it."""
-        return self.engine.workers
-
     def stop_if_hopeless(self, target: Target, row: RunRecord) -> None:
         """Counts the runs of other workers too."""
         self._catch_up(target)
@@ -123,7 +115,7 @@ class Worker(Driver):
         """Take needed and free runs of all targets, as many as there are slots."""
         if self.flying:
             self._busy = time.monotonic()
-        if len(self.flying) < self.slots and (self.due or time.monotonic() - self._looked > LOOK):
+        if len(self.flying) < self.engine.workers and (self.due or time.monotonic() - self._looked > LOOK):
             self.due = {target.name: target for target in self.plan.targets}
             self._done = self._late = True
             super().submit()
