@@ -240,13 +240,12 @@ def default_baselines(path: Path, targets: Sequence[Target]) -> tuple[tuple[floa
     return BASELINES if all(target.takes_pairs() for target in targets) else ()
 
 
-_NOT_COMPARED = ("code", "allow_early_stop")
-"""What may differ between two calls: code is compared separately, and the other field changes no run."""
-
-
 def _by_name(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Targets keyed by their name, so that a difference is shown where it is."""
-    targets = {name_of(one): _without(one, *_NOT_COMPARED) for one in described.get("targets") or []}
+    """Targets keyed by their name, so that a difference is shown where it is.
+
+    Code is compared separately, and `allow_early_stop` changes no run.
+    """
+    targets = {name_of(one): _without(one, "code", "allow_early_stop") for one in described.get("targets") or []}
     return {"targets": targets, "protocol": _without(described.get("protocol") or {}, "begin")}
 
 

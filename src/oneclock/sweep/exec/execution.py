@@ -85,7 +85,9 @@ class Execution:
         return Local(self._environments(processes), Server(modules, _threads(self.threads), self.grace))
 
     def _environments(self, processes: int) -> list[dict[str, str]]:
-        return environments(_cores() // processes, _gpus(), self.jobs, self._gpus_of(processes), self.threads)
+        # A container or a batch system may allow fewer cores than the machine has.
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return environments(cores // processes, _gpus(), self.jobs, self._gpus_of(processes), self.threads)
 
     def _gpus_of(self, processes: int) -> float:
         return self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
@@ -263,11 +265,6 @@ def _threads(number: int) -> dict[str, str]:
     return dict.fromkeys(THREADS, str(number))
 
 
-def _cores() -> int:
-    """The cores this process may use: a container or a batch system may allow fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _gpus() -> list[str]:
     """The GPUs this process may use, by the names CUDA_VISIBLE_DEVICES takes."""
     if not any(path.exists() for path in map(Path, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))):
@@ -289,13 +286,9 @@ def check_address(address: str, insecure: bool = False) -> None:
     ValueError: tcp://10.0.0.5:8786 executes code from anyone who can reach it: use Dask's TLS (tls://..), or insecure
     """
     parts = urlsplit(address if "//" in address else f"tcp://{address}")
-    if parts.scheme not in ("tls", "inproc") and not _loopback(parts.hostname or "") and not insecure:
+    trusted = insecure or parts.scheme in ("tls", "inproc") or parts.hostname == "localhost"
+    with suppress(ValueError):  # a name is no address
+        trusted = trusted or ipaddress.ip_address(parts.hostname or "").is_loopback
+    if not trusted:
         way = "use Dask's TLS (tls://..), or insecure"
         raise ValueError(f"{address} executes code from anyone who can reach it: {way}")
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -29,9 +29,6 @@ reason), ("busy", who) where another process works on the run, ("lost", reason) 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Disk errors that every other run would get too."""
 
-PROBE = 64 * 1024
-"""Bytes that a disk must accept to count as usable for records."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -141,7 +138,7 @@ def refusal(path: Path) -> str | None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path) as probe:
-            probe.write(bytes(PROBE))
+            probe.write(bytes(64 * 1024))
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:

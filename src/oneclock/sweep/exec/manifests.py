@@ -17,12 +17,6 @@ from typing import Any, Literal
 
 from oneclock.runs.files import write_aside
 
-GRACE = 30
-"""Seconds between the request to stop and the kill: runs save what they can in this time."""
-
-RESTARTS = 20
-"""How often Kubernetes restarts a worker that died. Evictions do not count."""
-
 
 @dataclass(frozen=True)
 class Workers:
@@ -98,7 +92,7 @@ def _job(name: str, line: Sequence[str], volume: str, mount: str, workers: Worke
     }
     pod = {
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": GRACE,
+        "terminationGracePeriodSeconds": 30,  # for runs to save what they can
         "containers": [container],
         "volumes": [{"name": "study", "persistentVolumeClaim": {"claimName": volume}}],
     }
@@ -108,7 +102,7 @@ def _job(name: str, line: Sequence[str], volume: str, mount: str, workers: Worke
         "completionMode": "Indexed",
         "completions": workers.count,
         "parallelism": workers.count,
-        "backoffLimitPerIndex": RESTARTS,
+        "backoffLimitPerIndex": 20,  # restarts of a worker that died, without evictions
         "podFailurePolicy": {"rules": [eviction]},
         "template": {"metadata": labels, "spec": pod},
     }

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -164,7 +165,9 @@ class Driver:
     def tell_observers(self) -> None:
         """Report evaluations since the last look; for a continued run, all of them."""
         for path, (_, key) in self.flying.items() if self.observers else ():
-            lines = evaluations(Path(path))
+            lines: list[dict[str, Any]] = []
+            with suppress(OSError, ValueError):  # there may be no complete line yet
+                lines = [json.loads(line) for line in Path(path, "curve.jsonl").read_bytes().split(b"\n")[:-1]]
             for line in lines[self._told[path] :]:
                 values = {name: line.get(name) for name in ("val_loss", "train_loss")} | line.get("metrics", {})
                 finite: dict[str, float] = {name: value for name, value in values.items() if value is not None}
@@ -243,14 +246,6 @@ class Driver:
         seconds = self._pace.left(self._left, min(workers, left))
         tail = f", about {span(seconds)} left" if seconds else ""
         return f"{done} of {'at most ' if left else ''}{done + left} run{'s'[: done + left - 1]}{tail}"
-
-
-def evaluations(path: Path) -> list[dict[str, Any]]:
-    """The complete lines of a run's curve so far."""
-    try:
-        return [json.loads(line) for line in (path / "curve.jsonl").read_bytes().split(b"\n")[:-1]]
-    except (OSError, ValueError):
-        return []
 
 
 def _bare(reason: str | None) -> str:

@@ -32,9 +32,6 @@ from oneclock.sweep.exec.job import Job, error_message, execute, print_error, re
 GRACE = 3.0
 """Default seconds between SIGTERM and SIGKILL."""
 
-LOOK = 0.05
-"""Seconds between two checks of a family that is ending: the system reports only deaths of direct children."""
-
 
 def command(modules: list[str], grace: float = GRACE) -> list[str]:
     """The command that starts a server."""
@@ -77,7 +74,8 @@ class _Server:
         while self.runs or self.exits or not self.closing:
             runs: dict[Any, int] = {connection: pid for pid, connection in self.runs.items() if pid not in self.ending}
             sockets = [self.woken, *runs] if self.closing else [self.woken, self.owner, *runs]
-            for ready in wait(sockets, LOOK if self.ending else None):
+            # While a family is ending, it is checked often: the system reports only deaths of direct children.
+            for ready in wait(sockets, 0.05 if self.ending else None):
                 if ready is self.woken:
                     with suppress(BlockingIOError):
                         self.woken.recv(4096)

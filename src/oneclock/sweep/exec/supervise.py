@@ -121,10 +121,6 @@ def server_for(modules: tuple[str, ...]) -> Server:
     return server
 
 
-_MOMENT = 1.0
-"""Seconds that a sweep has to release its claim: a batch system ends it and its runs at the same time."""
-
-
 def supervise(job: Job, server: Server | None = None) -> Ended:
     """Execute a job in a process of its own until the run has ended.
 
@@ -147,7 +143,7 @@ def supervise(job: Job, server: Server | None = None) -> Ended:
             return Ended(job.path, trouble=trouble)
         deaths, seconds = deaths + 1, seconds + time.monotonic() - started
         if kind in ("timeout", "raised") or deaths > job.retries:
-            time.sleep(_MOMENT)
+            time.sleep(1.0)  # a batch system ends a sweep and its runs at the same time: it may release its claim now
             if not watch.alive():
                 return Ended(job.path)
             tries = f" (tried {deaths} times)" if deaths > 1 else ""

@@ -27,12 +27,6 @@ from oneclock.sweep.exec.scheduler import Driver
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Target
 
-GRACE = 20.0
-"""Seconds that a worker's run has to save what it can: less than the 30 that a batch system leaves by default."""
-
-LOOK = 5.0
-"""Seconds between two looks at a study without free runs."""
-
 IDLE = "there was nothing to take"
 
 
@@ -48,7 +42,7 @@ def work(
     It leaves within `time_left` seconds, or after `idle` seconds without a free run. ValueError if the folder holds no
     study, its code has changed, or a sweep is at work on it.
     """
-    where = where or Execution(grace=GRACE)
+    where = where or Execution(grace=20.0)  # less than the 30 seconds that a batch system leaves by default
     for name, value in {"time_left": time_left, "idle": idle}.items():
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be more than 0 seconds, got {value:g}")
@@ -115,7 +109,7 @@ class Worker(Driver):
         """Take needed and free runs of all targets, as many as there are slots."""
         if self.flying:
             self._busy = time.monotonic()
-        if len(self.flying) < self.engine.workers and (self.due or time.monotonic() - self._looked > LOOK):
+        if len(self.flying) < self.engine.workers and (self.due or time.monotonic() - self._looked > 5):
             self.due = {target.name: target for target in self.plan.targets}
             self._done = self._late = True
             super().submit()
