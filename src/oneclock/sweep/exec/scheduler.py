@@ -92,8 +92,10 @@ class Driver:
         self._told: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._looked_for_hangs = time.monotonic()
-        modules = dict.fromkeys(name for target in plan.targets for name in target.modules())
-        self.engine = engine or where.engine(tuple(modules), processes_of(plan))  # last: `close` ends its processes
+        if engine is None:  # made last: `close` ends its processes
+            modules = dict.fromkeys(name for target in plan.targets for name in target.modules())
+            engine = where.engine(tuple(modules), processes_of(plan))
+        self.engine = engine
 
     def __enter__(self) -> Driver:
         if threading.current_thread() is threading.main_thread():
