@@ -153,19 +153,19 @@ class Plan:
         self.check()
         before = self._before()
         if self.keep_runs or (before is not None and any(self._changed_code(before))):
-            self._start_changed_runs_anew()
+            for target in self.targets:
+                self._start_changed_runs_anew(target)
         if before != self.described:
             self.study.write_header(self.described)
             self._checked = None
 
-    def _start_changed_runs_anew(self) -> None:
+    def _start_changed_runs_anew(self, target: Target) -> None:
         """Set aside unfinished runs of other code: otherwise they would mix both."""
-        for target in self.targets:
-            for key in self.keys(target):
-                path = self.run_path(key)
-                unfinished = (path / "run.json").exists() and not self._keeps(key)
-                if unfinished and RunFolder.read(path).key.hash != target.with_spec(key).hash:
-                    self.study.set_aside(key.folder)
+        for key in self.keys(target):
+            path = self.run_path(key)
+            unfinished = (path / "run.json").exists() and not self._keeps(key)
+            if unfinished and RunFolder.read(path).key.hash != target.with_spec(key).hash:
+                self.study.set_aside(key.folder)
 
     def _before(self) -> dict[str, Any] | None:
         """The plan in the folder. The hash of schema 1 is left out, because it covered descriptive text too."""
@@ -181,10 +181,11 @@ class Plan:
                 one.update({key: same[key] for key in ("spec", "code") if key in same})
         return before
 
-    def _folders_of(self, target: Target) -> dict[RunKey, str]:
-        """The folders of all keys; cached, because every look at the study needs them."""
+    def keys(self, target: Target) -> Mapping[RunKey, str]:
+        """Every run that the protocol may need, with its folder; kept, because every look at the study needs them."""
         if target.name not in self._folders:
-            self._folders[target.name] = {key: key.folder for key in self.keys(target)}
+            every = protocols.all_keys(self._protocol(target), base_of(target))
+            self._folders[target.name] = {key: key.folder for key in every}
         return self._folders[target.name]
 
     def run_path(self, key: RunKey) -> Path:
@@ -194,7 +195,7 @@ class Plan:
     def step(self, target: Target) -> Step:
         """The protocol's next step for a target."""
         step = protocols.next_step(self._protocol(target), self.losses(target), base_of(target))
-        assert self._folders_of(target).keys() >= {*step.runs}, "a run that is not counted would be asked for for ever"
+        assert self.keys(target).keys() >= {*step.runs}, "a run that is not counted would be asked for for ever"
         return step
 
     def _protocol(self, target: Target) -> Protocol:
@@ -204,24 +205,20 @@ class Plan:
     def losses(self, target: Target) -> Losses:
         """The losses of the target's runs that have ended, for the protocol."""
         ended = self.study.ended
-        return {key: ended[folder].loss for key, folder in self._folders_of(target).items() if folder in ended}
+        return {key: ended[folder].loss for key, folder in self.keys(target).items() if folder in ended}
 
     def rows(self) -> list[RunRecord]:
         """Every run that has started or is next, by target, beta, learning rate and seed, baselines last."""
         rows: list[RunRecord] = []
         for target in self.targets:
-            folders, ended = self._folders_of(target).items(), self.study.ended
-            started = {key for key, folder in folders if folder in ended or (self.path / "runs" / folder).exists()}
+            keys, ended = self.keys(target), self.study.ended
+            started = {key for key, folder in keys.items() if folder in ended or (self.path / "runs" / folder).exists()}
             rows += map(self.row, sorted(started.union(self.step(target).runs), key=lambda key: key.order))
         return rows
 
     def row(self, key: RunKey) -> RunRecord:
         """One run as it is now."""
         return self.study.row(key.folder, key)
-
-    def keys(self, target: Target) -> list[RunKey]:
-        """Every run that the protocol may need."""
-        return protocols.all_keys(self._protocol(target), base_of(target))
 
 
 def base_of(target: Target) -> RunKey:
