@@ -205,10 +205,10 @@ def forked_children_end_here() -> Iterator[None]:
         traceback.print_exc()
         code = 1
     if os.getpid() != parent:
-        leave(code)
+        exit_fork(code)
 
 
-def leave(code: int) -> NoReturn:
+def exit_fork(code: int) -> NoReturn:
     """End a forked process, without what its parent would do at its own end."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -197,7 +197,7 @@ def _run(connection: Connection, request: bytes, server: int) -> NoReturn:
         message = error_message(error)
     with suppress(OSError):
         connection.send(message)
-    processes.leave(0)
+    processes.exit_fork(0)
 
 
 def _settle(job: Job) -> None:
