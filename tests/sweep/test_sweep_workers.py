@@ -104,7 +104,7 @@ def test_a_run_that_another_worker_has_taken_is_not_given_up(tmp_path):
     target = target_of(f"{chaos.TARGET}:train", 200)
     key = base_of(target).at(0.9, 1)
     path = tmp_path / "run"
-    job = Job(str(path), target, key, "", "", (), (), waits=False)
+    job = Job(str(path), target, key, "", "", (), waits=False)
     with chaos.held_elsewhere(path):
         assert give_up(job, "its machine is broken") == Ended(str(path))
     assert give_up(job, "its machine is broken").result.status == "failed"
@@ -117,7 +117,7 @@ def test_a_worker_knows_the_runs_of_others_before_it_calls_its_first_one_silent(
     engine = Execution(jobs=1).engine()
     with join(study) as claim:
         plan = shared_plan(study)
-        late = Worker(plan, Execution(), claim, engine, ())
+        late = Worker(plan, Execution(), claim, engine)
         other = shared_plan(study)
         (target,) = other.targets
         good, silent_key = base_of(target).at(0.9, 1), base_of(target).at(0.5, 1)

@@ -44,10 +44,10 @@ class Job:
     claim: str
     folder: str
     search: tuple[str, ...]
-    modules: tuple[str, ...] = ()
     retries: int = 2
     timeout: float | None = None
     waits: bool = True
+    modules: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

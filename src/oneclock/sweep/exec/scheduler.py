@@ -222,18 +222,11 @@ class Driver:
         """Give a run to the engine."""
         path = os.path.abspath(self.plan.run_path(key))
         self.flying[path] = target, key
-        job = Job(
-            path=path,
-            target=target,
-            key=key,
-            claim=os.path.abspath(self.claim.path),
-            folder=os.getcwd(),
-            search=tuple(entry or os.getcwd() for entry in sys.path),
-            retries=self.where.retries,
-            timeout=self.where.timeout,
-            waits=self.waits,
+        here, claim = os.getcwd(), os.path.abspath(self.claim.path)
+        search = tuple(entry or here for entry in sys.path)
+        self.engine.submit(
+            Job(path, target, key, claim, here, search, self.where.retries, self.where.timeout, self.waits)
         )
-        self.engine.submit(job)
 
     def rows(self) -> list[RunRecord]:
         """Every run that has ended, is under way or waits, by experiment, beta, learning rate and seed."""

@@ -46,27 +46,24 @@ class Server:
         self._modules, self._environment, self._grace = list(modules), dict(environment or {}), grace
         self._lock = threading.Lock()
         self._closed = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._owner: socket.socket | None = None
+        self._alive: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
     def open(self) -> socket.socket:
         """Start the process if none is alive; returns our end of its socket."""
         with self._lock:
             if self._closed:
                 raise Closed
-            if self._owner is None or self._process is None or self._dead(self._process):
-                if self._owner is not None:
-                    self._owner.close()
-                self._owner, theirs = socket.socketpair()
-                inherited = {key: value for key, value in os.environ.items() if key != "MALLOC_TRIM_THRESHOLD_"}
+            if self._alive is None or self._dead(self._alive[0]):
+                if self._alive is not None:
+                    self._alive[1].close()
+                owner, theirs = socket.socketpair()
+                variables = {key: value for key, value in os.environ.items() if key != "MALLOC_TRIM_THRESHOLD_"}
+                variables |= self._environment
                 with theirs:
-                    self._process = subprocess.Popen(
-                        command(self._modules, self._grace),
-                        stdin=theirs.fileno(),
-                        env=inherited | self._environment,
-                        start_new_session=True,
-                    )
-            return self._owner
+                    line = command(self._modules, self._grace)
+                    process = subprocess.Popen(line, stdin=theirs.fileno(), env=variables, start_new_session=True)
+                self._alive = process, owner
+            return self._alive[1]
 
     @staticmethod
     def _dead(process: subprocess.Popen[bytes]) -> bool:
@@ -96,21 +93,22 @@ class Server:
         """End the server and its runs, politely first; no more runs start."""
         with self._lock:
             self._closed = True
-        if self._process is None or self._owner is None:
+        if self._alive is None:
             return
+        process, owner = self._alive
         try:
-            if not self._dead(self._process):
-                self._process.terminate()  # while it imports, it dies of that at once
-                self._process.wait(self._grace + 2 * GRACE)
+            if not self._dead(process):
+                process.terminate()  # while it imports, it dies of that at once
+                process.wait(self._grace + 2 * GRACE)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._owner.close()
+            process.kill()
+            process.wait()
+        owner.close()
 
     def hurry(self) -> None:
         """Make a running `close` stop waiting."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGUSR2)
+        if self._alive is not None:
+            self._alive[0].send_signal(signal.SIGUSR2)
 
 
 @cache
