@@ -8,6 +8,7 @@ import signal
 import tempfile
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,13 +105,11 @@ def redirect(output: Path) -> None:
 
 def last_lines(path: Path, count: int = 8) -> list[str]:
     """The last lines that the latest attempt of a run printed, without empty ones; none where it printed nothing."""
-    try:
-        with open(path / "output.log", "rb") as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - 16_384, 0))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+    with suppress(OSError), open(path / "output.log", "rb") as file:
+        file.seek(max(os.fstat(file.fileno()).st_size - 16_384, 0))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+        return [line.rstrip() for line in lines if line.strip()][-count:]
+    return []
 
 
 def claimed(path: Path) -> Claim:

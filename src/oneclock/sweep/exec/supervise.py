@@ -76,7 +76,7 @@ class Server:
         return process.poll() is not None
 
     def start(self, job: Job) -> tuple[Connection, socket.socket]:
-        """A new process that executes the job: the connection to it, as long as which it lives, and to the server."""
+        """Start a process that executes the job. Returns the connection that keeps it alive, and the server's socket."""
         owner = self.open()
         mine, theirs = socket.socketpair()
         connection = Connection(mine.detach())

@@ -77,7 +77,7 @@ class Worker(Driver):
     """Takes one run for each free slot; `left` says why it ended before the study was done."""
 
     waits = False
-    ahead = 0  # another worker may be free for it
+    ahead = 0  # no run waits here: another worker may be free for it
     signals = (*Driver.signals, signal.SIGUSR1)
     hurried_by = (signal.SIGINT,)  # from a person who will not wait; batch systems repeat their signals
 
