@@ -76,7 +76,7 @@ class Server:
         return process.poll() is not None
 
     def start(self, job: Job) -> tuple[Connection, socket.socket]:
-        """Start a process that executes the job. Returns the connection that keeps it alive, and the server's socket."""
+        """Start a process for the job. Returns the connection that keeps it alive, and the socket to the server."""
         owner = self.open()
         mine, theirs = socket.socketpair()
         connection = Connection(mine.detach())
