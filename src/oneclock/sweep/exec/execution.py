@@ -73,8 +73,7 @@ class Execution:
         if self.in_process or self.jobs is None or workers is None or workers >= self.jobs:
             return None
         way = f"; gpus_per_run {gpus / self.jobs:.2g} lets them share" if processes == 1 else ""
-        takes = f"of {gpus} GPU(s) a run takes {self._gpus_of(processes):g}"
-        return f"{workers} of the {self.jobs} jobs asked for run at a time: {takes}{way}"
+        return f"{workers} of the {self.jobs} jobs asked for run at a time, on {gpus} GPU(s){way}"
 
     def engine(self, modules: tuple[str, ...] = (), processes: int = 1) -> Engine:
         """The engine that runs them; `modules` are those that the runs will import, `processes` those of one run."""
@@ -87,10 +86,8 @@ class Execution:
     def _environments(self, processes: int) -> list[dict[str, str]]:
         # A container or a batch system may allow fewer cores than the machine has.
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return environments(cores // processes, _gpus(), self.jobs, self._gpus_of(processes), self.threads)
-
-    def _gpus_of(self, processes: int) -> float:
-        return self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
+        gpus_per_run = self.gpus_per_run if processes == 1 else max(self.gpus_per_run, processes)
+        return environments(cores // processes, _gpus(), self.jobs, gpus_per_run, self.threads)
 
 
 class Engine:
