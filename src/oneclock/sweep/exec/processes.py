@@ -232,13 +232,15 @@ def main() -> None:
     sys.path[:] = dict.fromkeys([*search, *sys.path])
     try:
         with unwinding():
-            target.execute_here(path, key)
+            try:
+                target.execute_here(path, key)
+            except Exception as error:
+                time.sleep(2)  # torchrun ends this process meanwhile, if the error is only that another one was killed
+                with suppress(OSError):
+                    (path / ".raised").write_text(error_in_words(error), encoding="utf-8")
+                raise
     except KeyboardInterrupt as asked:
         sys.exit(f"ended: {asked}")
-    except Exception as error:
-        with suppress(OSError):
-            (path / ".raised").write_text(error_in_words(error), encoding="utf-8")
-        raise
 
 
 if __name__ == "__main__":

@@ -34,7 +34,15 @@ from oneclock.sweep.view import Display, Pace, hang_in_words, run_name, span
 NO_LOSSES = (NO_CURVE, NO_LOSS)
 """Start of the reason of a run without a curve: one such run is enough to stop."""
 
-DEATHS = ("its process", "the process that", "the command was killed", "one of its", "it ran longer", "its worker")
+DEATHS = (
+    "its process",
+    "the process that",
+    "the command was killed",
+    "one of its",
+    "it ran longer",
+    "its worker",
+    "the workers that",
+)
 """Start of the reasons of killed runs: another run may succeed."""
 
 
