@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         memory_horizon,
         nearest_beta,
         refresh_count,
-        stability_interval,
     )
     from oneclock.runs.best import Best
     from oneclock.runs.paired import Difference, Interval
@@ -43,7 +42,7 @@ _NAMES = {
     "oneclock.recommend": ("recommend", "Recommendation"),
     "oneclock.rule": (
         *("Rule", "SquareRoot", "Refresh", "Fixed", "Power", "GRID"),
-        *("memory_horizon", "refresh_count", "nearest_beta", "stability_interval"),
+        *("memory_horizon", "refresh_count", "nearest_beta"),
     ),
     "oneclock.optim": ("BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"),
     "oneclock.horizon": (
@@ -65,7 +64,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [  # spelled out, for type checkers
     "recommend", "Recommendation", "steps_from_epochs", "steps_from_tokens",
     "Rule", "SquareRoot", "Refresh", "Fixed", "Power", "GRID",
-    "memory_horizon", "refresh_count", "nearest_beta", "stability_interval",
+    "memory_horizon", "refresh_count", "nearest_beta",
     "BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups",
     "Curve", "EarlyStop", "UsefulHorizon", "early_stop", "effective_horizon", "useful_horizon",
     "advise", "Advice", "read_log", "Log", "LoggedRun",

@@ -77,7 +77,7 @@ def recommend(
     low, high = MEASURED
     return Recommendation(
         steps=steps,
-        rule="recommended" if chosen == RECOMMENDED else "paper" if chosen == Refresh() else chosen.name,
+        rule=chosen.name,
         beta=beta,
         memory_horizon=1 / one_minus_beta,
         refresh_count=one_minus_beta * steps,

@@ -1,6 +1,4 @@
-"""Rules that turn a training length into a beta, as values. Pure Python, no torch.
-
-Notation, used throughout the package (T is the training length in optimizer steps):
+"""Rules that turn a training length T, in optimizer steps, into a beta. Pure Python, no torch.
 
     H(beta)    = 1 / (1 - beta)                memory horizon, in steps
     R(beta, T) = (1 - beta) * T                refresh count over T steps
@@ -15,9 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
-from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 REFRESHES = 1000
 """R0, the paper's refresh count."""
@@ -59,27 +56,11 @@ def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
     return min(grid, key=lambda value: (abs(value - checked_beta(beta)), value))
 
 
-def stability_interval(beta: float, refreshes: float = REFRESHES, grid: Sequence[float] = GRID) -> tuple[float, float]:
-    """The horizons (lower, upper), in steps, for which the paper's rule projects to the grid value `beta`.
-
-    Each bound is the T whose rule value lies midway to the neighbour. The ends of the grid are open: 0 and inf.
-
-    >>> tuple(round(bound) for bound in stability_interval(0.94377))
-    (12802, 22766)
-    """
-    values = sorted(grid)
-    if beta not in values:
-        raise ValueError(f"beta {beta!r} is not on the grid; project it first with nearest_beta")
-    between = [positive(refreshes, "refreshes") / (1 - (low + high) / 2) for low, high in pairwise(values)]
-    index = values.index(beta)
-    return (0.0, *between, math.inf)[index], (0.0, *between, math.inf)[index + 1]
-
-
 def checked_beta(beta: float) -> float:
-    """`beta` itself if it lies in [0, 1), else a ValueError that says so."""
+    """`beta` as a float if it lies in [0, 1), else a ValueError. NumPy's 0.9 of 32 bits is 0.9, not 0.89999998."""
     if not _is_number(beta) or not 0 <= beta < 1:
         raise ValueError(f"beta must be a number in [0, 1), got {beta!r}; usual values are 0.9 to 0.999")
-    return float(beta)
+    return float(str(beta) if hasattr(beta, "dtype") else beta)
 
 
 def int_if_whole(value: float) -> float:
@@ -103,10 +84,18 @@ def _is_number(value: object) -> bool:
 class Rule(ABC):
     """A way to choose beta: training length in, beta out. Subclass it for a rule of your own."""
 
+    label: ClassVar[str] = ""
+    """The name with the numbers of the rule, as a format string; by default the name of the class."""
+
     @property
-    @abstractmethod
     def name(self) -> str:
-        """What tables and legends call it."""
+        """What tables, legends and JSON call it."""
+        return next((name for name, rule in NAMED.items() if rule == self), self.numbered_name)
+
+    @property
+    def numbered_name(self) -> str:
+        """The name by class and numbers, also of the rules that have a short name."""
+        return self.label.format(**vars(self)) or type(self).__name__
 
     @abstractmethod
     def one_minus_beta(self, horizon: Any) -> Any:
@@ -124,22 +113,17 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class SquareRoot(Rule):
-    """A memory of 1 + sqrt(T) / divisor steps: beta = sqrt(T) / (sqrt(T) + divisor).
-
-    It has a beta for every length above 0, and it is smooth and increasing.
+    """A memory of 1 + sqrt(T) / divisor steps: a beta for every length, smooth and increasing.
 
     >>> [round(SquareRoot()(steps), 3) for steps in (100, 1_000, 4_000, 20_000, 300_000)]
     [0.588, 0.819, 0.9, 0.953, 0.987]
     """
 
     divisor: float = DIVISOR
+    label = "Square root, divisor {divisor:g}"
 
     def __post_init__(self) -> None:
         positive(self.divisor, "divisor")
-
-    @property
-    def name(self) -> str:
-        return f"Square root, divisor {self.divisor:g}"
 
     def one_minus_beta(self, horizon: Any) -> Any:
         return self.divisor / (horizon**0.5 + self.divisor)
@@ -154,13 +138,10 @@ class Refresh(Rule):
     """
 
     refreshes: float = REFRESHES
+    label = "Refresh R0={refreshes:g}"
 
     def __post_init__(self) -> None:
         positive(self.refreshes, "refreshes")
-
-    @property
-    def name(self) -> str:
-        return f"Refresh R0={self.refreshes:g}"
 
     def one_minus_beta(self, horizon: Any) -> Any:
         return self.refreshes / horizon
@@ -183,13 +164,10 @@ class Fixed(Rule):
     """
 
     beta: float
+    label = "Fixed beta={beta:g}"
 
     def __post_init__(self) -> None:
-        checked_beta(self.beta)
-
-    @property
-    def name(self) -> str:
-        return f"Fixed beta={self.beta:g}"
+        object.__setattr__(self, "beta", checked_beta(self.beta))
 
     def one_minus_beta(self, horizon: Any) -> Any:
         return 1 - self.beta + 0 * horizon
@@ -210,16 +188,13 @@ class Power(Rule):
     c: float
     alpha: float
     t0: float = 10_000
+    label = "Power alpha={alpha:g} c={c:g}"
 
     def __post_init__(self) -> None:
         positive(self.c, "c")
         positive(self.t0, "t0")
         if not (_is_number(self.alpha) and math.isfinite(self.alpha)):
             raise ValueError(f"alpha must be a finite number, got {self.alpha!r}")
-
-    @property
-    def name(self) -> str:
-        return f"Power alpha={self.alpha:g} c={self.c:g}"
 
     def one_minus_beta(self, horizon: Any) -> Any:
         return self.c * (horizon / self.t0) ** -self.alpha
@@ -229,7 +204,7 @@ class Power(Rule):
 class PiecewisePower(Rule):
     """The paper's rule from `knee` steps on; below, 1 - beta = (R0 / knee) * (knee / T) ** alpha, at most 1.
 
-    Recommended before the square root. It stays for comparison, and for adaptive sweeps that started at it.
+    Recommended before the square root. Older adaptive sweeps started at it.
 
     >>> PiecewisePower(6_000, 0.0)(12_000) == Refresh()(12_000), round(PiecewisePower(6_000, 0.0)(100), 4)
     (True, 0.8333)
@@ -237,14 +212,11 @@ class PiecewisePower(Rule):
 
     knee: float
     alpha: float
+    label = "Piecewise knee={knee:g} alpha={alpha:g}"
 
     def __post_init__(self) -> None:
         if not (positive(self.knee, "knee") > REFRESHES and _is_number(self.alpha) and 0 <= self.alpha <= 1):
             raise ValueError(f"the knee must exceed {REFRESHES} and alpha lie in [0, 1], got {self.knee}, {self.alpha}")
-
-    @property
-    def name(self) -> str:
-        return f"Piecewise knee={self.knee:g} alpha={self.alpha:g}"
 
     def one_minus_beta(self, horizon: Any) -> Any:
         above = REFRESHES / horizon
@@ -257,48 +229,37 @@ class PiecewisePower(Rule):
 RECOMMENDED: Rule = SquareRoot()
 """The rule that every part of oneclock uses by default."""
 
+NAMED: dict[str, Rule] = {"recommended": RECOMMENDED, "paper": Refresh()}
+"""The rules that have a name of their own, the same in Python, on the command line, in tables and in JSON."""
+
 RULE_FORMS = "recommended, paper, sqrt:DIVISOR, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or piecewise:KNEE,ALPHA"
 """The text forms of a rule."""
 
 _KINDS: dict[str, Any] = {
-    "sqrt": SquareRoot,
-    "refresh": Refresh,
-    "fixed": Fixed,
-    "power": Power,
+    **{"sqrt": SquareRoot, "refresh": Refresh, "fixed": Fixed, "power": Power},
     "piecewise": PiecewisePower,
 }
 
 
-def rule_from(text: str) -> Rule:
-    """A rule from its text form, one of `RULE_FORMS`.
+def resolve_rule(rule: Rule | str | None = None) -> Rule:
+    """The rule that a keyword or an option means, as a value or in a text form; by default the recommended one.
 
-    >>> rule_from("power:0.05,0.6"), rule_from("paper"), rule_from("sqrt:7") == rule_from("recommended")
+    >>> resolve_rule("power:0.05,0.6"), resolve_rule("paper"), resolve_rule("sqrt:7") == resolve_rule()
     (Power(c=0.05, alpha=0.6, t0=10000), Refresh(refreshes=1000), True)
     """
-    if text in ("recommended", "paper"):
-        return RECOMMENDED if text == "recommended" else Refresh()
-    kind, _, rest = text.partition(":")
+    if isinstance(rule, Rule):
+        return rule
+    if not isinstance(rule, str | None):
+        raise ValueError(f"a rule is {RULE_FORMS}, or a value such as oneclock.Fixed(0.95), got {rule!r}")
+    if rule is None or rule in NAMED:
+        return NAMED[rule or "recommended"]
+    kind, _, rest = rule.partition(":")
     try:
         make, numbers = _KINDS[kind], [int_if_whole(float(part)) for part in rest.split(",")]
         signature(make).bind(*numbers)
     except (KeyError, ValueError, TypeError):
-        raise ValueError(f"a rule is {RULE_FORMS}, got {text!r}") from None
+        raise ValueError(f"a rule is {RULE_FORMS}, got {rule!r}") from None
     return make(*numbers)
-
-
-def resolve_rule(rule: Rule | str | None = None) -> Rule:
-    """The rule that a keyword means: the recommended one by default.
-
-    >>> resolve_rule("refresh:300"), resolve_rule("paper")
-    (Refresh(refreshes=300), Refresh(refreshes=1000))
-    """
-    if rule is None:
-        return RECOMMENDED
-    if isinstance(rule, str):
-        return rule_from(rule)
-    if not isinstance(rule, Rule):
-        raise ValueError(f"a rule is {RULE_FORMS}, or a value such as oneclock.Fixed(0.95), got {rule!r}")
-    return rule
 
 
 def beta_for(horizon: float, rule: Rule | str | None = None) -> float:

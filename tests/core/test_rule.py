@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from oneclock import rule
 from oneclock import steps as steps_of
+from oneclock.lab.protocol.robustness import stability_interval
 from oneclock.recommend import recommend
 
 # Typed from the tables "selected betas" and "stability intervals": T_ES, selected beta, lower and upper T_ES.
@@ -42,7 +43,7 @@ def test_selected_beta_and_stability_interval_are_the_printed_ones(experiment):
     t_es, selected, lower, upper = EXPERIMENTS[experiment]
     beta = rule.nearest_beta(rule.Refresh()(t_es))
     assert round(beta, 3) == selected
-    assert tuple(round(bound) for bound in rule.stability_interval(beta)) == (lower, upper)
+    assert tuple(round(bound) for bound in stability_interval(beta)) == (lower, upper)
 
 
 @pytest.mark.parametrize(
@@ -50,13 +51,13 @@ def test_selected_beta_and_stability_interval_are_the_printed_ones(experiment):
 )
 def test_a_rule_as_one_types_it(made):
     numbers = [f"{value:g}" for value in vars(made).values()]
-    assert rule.rule_from(f"{type(made).__name__.lower()}:{','.join(numbers)}") == made
+    assert rule.resolve_rule(f"{type(made).__name__.lower()}:{','.join(numbers)}") == made
 
 
 @pytest.mark.parametrize("text", ["", "power", "power:1", "power:a,b", "refresh:1,2", "root:2", "fixed:"])
 def test_what_is_no_rule_is_refused_in_one_line(text):
     with pytest.raises(ValueError, match=r"a rule is recommended, paper, sqrt:DIVISOR, .*, got "):
-        rule.rule_from(text)
+        rule.resolve_rule(text)
 
 
 @pytest.mark.parametrize("value", [0.9, 7, ["paper"]])
@@ -80,7 +81,7 @@ def test_a_piecewise_rule_answers_every_length_without_a_cliff_and_is_the_papers
 
 def test_the_recommended_memory_is_one_plus_a_seventh_of_the_root_of_the_length():
     law = rule.SquareRoot()
-    assert law == rule.RECOMMENDED == rule.rule_from("sqrt:7")
+    assert law == rule.RECOMMENDED == rule.resolve_rule("sqrt:7")
     lengths = [10 ** (place / 20) for place in range(-20, 200)]
     for length in lengths:
         assert rule.memory_horizon(law(length)) == pytest.approx(1 + math.sqrt(length) / 7, rel=1e-6)
@@ -116,7 +117,7 @@ def test_the_rule_refreshes_a_thousand_times(horizon):
 @given(horizons)
 def test_the_choice_is_stable_exactly_on_its_interval(horizon):
     chosen = rule.nearest_beta(rule.Refresh()(horizon))
-    lower, upper = rule.stability_interval(chosen)
+    lower, upper = stability_interval(chosen)
     assert lower * (1 - 1e-9) <= horizon <= upper * (1 + 1e-9)
     if lower:
         assert rule.nearest_beta(rule.Refresh()(lower * 0.999)) < chosen
@@ -168,6 +169,19 @@ def test_bad_betas_are_refused_in_words(bad):
             call(bad)
 
 
+def test_a_beta_of_32_bits_is_the_number_that_was_written():
+    for beta in (numpy.float32(0.9), numpy.float16(0.9), numpy.float64(0.9), 0.9):
+        given = rule.checked_beta(beta), rule.Fixed(beta)(100), rule.resolve_beta(beta=beta)
+        assert given == (0.9, 0.9, 0.9)
+        assert {type(value) for value in given} == {float}
+
+
+def test_a_rule_has_one_name():
+    assert {rule.resolve_rule(name).name: name for name in rule.NAMED} == {"recommended": "recommended", "paper": "paper"}
+    assert (rule.Refresh(1000).name, rule.Refresh(300).name) == ("paper", "Refresh R0=300")
+    assert recommend(20_000, rule.Refresh()).rule == "paper"
+
+
 def test_a_horizon_too_short_for_the_refreshes_has_no_beta():
     with pytest.raises(ValueError, match="must exceed 1000; give a longer horizon or fewer refreshes"):
         rule.Refresh()(1000)
@@ -182,12 +196,12 @@ def test_a_beta_that_rounds_to_one_is_refused():
 
 def test_stability_interval_wants_a_grid_value():
     with pytest.raises(ValueError, match="nearest_beta"):
-        rule.stability_interval(0.95)
+        stability_interval(0.95)
 
 
 def test_the_ends_of_the_grid_are_open():
-    assert rule.stability_interval(0.0)[0] == 0
-    assert rule.stability_interval(0.999)[1] == math.inf
+    assert stability_interval(0.0)[0] == 0
+    assert stability_interval(0.999)[1] == math.inf
 
 
 @pytest.mark.parametrize(

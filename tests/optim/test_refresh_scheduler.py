@@ -29,9 +29,7 @@ def advance(scheduler, steps):
 
 def test_beta_is_the_rules_and_stays_there_by_default():
     scheduler = scheduler_of()
-    losses = iter([2.0, 1.0, *[3.0] * 8])
-    for step in range(1, 10_001):
-        scheduler.step(val_loss=next(losses) if step % 1000 == 0 else None)
+    advance(scheduler, 10_000)
     assert scheduler.get_last_beta() == 0.95 == scheduler.optimizer.beta
     assert [change.step for change in scheduler.history] == [0]
 
@@ -159,6 +157,13 @@ def test_a_checkpoint_in_the_middle_of_a_move_goes_on_bit_for_bit():
     assert resumed[2].state_dict() == straight[2].state_dict()
 
 
+@pytest.mark.parametrize(("rule", "name"), [("paper", "Refresh R0=1000"), (None, "Square root, divisor 7")])
+def test_a_checkpoint_with_the_older_name_of_the_rule_loads(rule, name):
+    scheduler = scheduler_of(rule=rule)
+    scheduler.load_state_dict(scheduler.state_dict() | {"rule": name})
+    assert scheduler.state_dict()["rule"] == (rule or "recommended")
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -208,7 +213,9 @@ def test_what_it_refuses():
         RefreshScheduler(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))]), 20_000)
     with pytest.raises(ValueError, match="the horizon must exceed 1000"):
         scheduler_of(1000, rule="paper")
-    with pytest.raises(ValueError, match="saved with Refresh R0=1000, loaded with Square root"):
+    with pytest.raises(ValueError, match="no effect without follow_validation=True"):
+        scheduler_of().step(val_loss=1.0)
+    with pytest.raises(ValueError, match="saved with paper, loaded with recommended"):
         scheduler_of(rule=None).load_state_dict(scheduler_of().state_dict())
     with pytest.raises(ValueError, match="pace must lie between 0 and 1"):
         scheduler_of(pace=1)

@@ -52,11 +52,11 @@ def test_a_rule_of_ones_own_stands_beside_the_others(capsys):
     assert not code
     found = json.loads(out.out)
     rules = {row["name"]: row for row in found["rules"]}
-    assert rules["Power alpha=1 c=0.1"]["excesses"] == pytest.approx(rules["Refresh R0=1000"]["excesses"], abs=1e-12)
+    assert rules["Power alpha=1 c=0.1"]["excesses"] == pytest.approx(rules["paper"]["excesses"], abs=1e-12)
     low, own, high = (rules[f"Fixed beta={beta}"]["excesses"][0] for beta in ("0.9", "0.93", "0.94377"))
     assert min(low, high) < own < max(low, high)  # between its neighbours, and not the worse of them
     pairs = {(one["first"], one["second"]): one for one in found["comparisons"]}
-    same = pairs["Refresh R0=1000", "Power alpha=1 c=0.1"]
+    same = pairs["paper", "Power alpha=1 c=0.1"]
     assert same["difference"] == pytest.approx(0, abs=1e-12)
 
 

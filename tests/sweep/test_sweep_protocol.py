@@ -93,7 +93,7 @@ def test_adaptive_begins_with_the_beta_that_is_recommended(rates):
 
 
 def test_a_study_goes_on_from_where_it_began_though_the_recommendation_has_changed(tmp_path):
-    assert rule.rule_from(BEGIN) == rule.RECOMMENDED
+    assert rule.resolve_rule(BEGIN) == rule.RECOMMENDED
     targets = [Function("x", 300, "train.py:train")]
     new = Plan(tmp_path / "new", targets, Adaptive(seeds=(1,)))
     assert new.described["protocol"]["begin"] == BEGIN

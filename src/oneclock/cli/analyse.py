@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from oneclock.plain_text import printable
-from oneclock.rule import rule_from
+from oneclock.rule import resolve_rule
 
 Rules = Annotated[
     list[str] | None,
@@ -51,7 +51,7 @@ def command(
 
     if paper == (source is not None):
         raise ValueError("give a table or a study, or --paper, and not both")
-    analysis = analyse(losses_study() if source is None else read(source), [rule_from(text) for text in rules or ()])
+    analysis = analyse(losses_study() if source is None else read(source), [resolve_rule(text) for text in rules or ()])
     if as_json:
         import json
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from oneclock.cli.analyse import Rules
-from oneclock.rule import rule_from
+from oneclock.rule import resolve_rule
 
 
 def command(
@@ -35,7 +35,7 @@ def command(
 
     if paper == (study is not None):
         raise ValueError("give a study, or --paper, and not both")
-    others = [rule_from(text) for text in rules or ()]
+    others = [resolve_rule(text) for text in rules or ()]
     out = out or (Path("report") if study is None else folder.default_folder(study))
     # The page shows names instead of paths, so that it can be shared.
     typed = ["oneclock", "report", "--paper" if study is None else study.resolve().name, "--out", out.resolve().name]

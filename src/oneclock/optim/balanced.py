@@ -52,7 +52,7 @@ class BalancedAdam(torch.optim.Adam):
         lr: Learning rate. No parameter moves by more than `lr` in a step, weight decay aside.
         beta: The tied beta, in [0, 1). The averages remember about 1 / (1 - beta) steps. Give `beta` or `horizon`.
         horizon: The useful training time in optimizer steps. The recommended rule turns it into beta.
-        rule: Another rule for `horizon`: "paper", "refresh:300", or anything else that `rule_from` accepts.
+        rule: Another rule for `horizon`: "paper", "refresh:300", or another of `oneclock.rule.RULE_FORMS`.
         eps: Added to the root of the averaged squares; avoids division by zero.
         weight_decay: The factor of the decay in the formula above. By default 0, and 0.01 for BalancedAdamW.
         amsgrad: Divide by the largest average of squares so far. Not with compact state.

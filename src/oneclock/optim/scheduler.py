@@ -106,8 +106,10 @@ class RefreshScheduler:
 
     def step(self, val_loss: float | None = None) -> None:
         """Count one optimizer step, add a validation loss if there is one, and move beta towards its target."""
+        if val_loss is not None and not self.follow_validation:
+            raise ValueError("val_loss has no effect without follow_validation=True: give both or neither")
         self.last_step += 1
-        if val_loss is not None and self.follow_validation:
+        if val_loss is not None:
             self._take_in(float(val_loss))
         self._move()
 
@@ -139,7 +141,7 @@ class RefreshScheduler:
         the scheduler first, and the optimizer finds nothing to warn of.
         """
         state = dict(state_dict)
-        if state.pop("rule") != self.rule.name:
+        if state.pop("rule") not in (self.rule.name, self.rule.numbered_name):  # the second in older checkpoints
             raise ValueError(f"saved with {state_dict['rule']}, loaded with {self.rule.name}: give rule= as it was")
         self.optimizer.beta = state.pop("beta")
         vars(self).update(state)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-from oneclock.rule import nearest_beta, rule_from
+from oneclock.rule import nearest_beta, resolve_rule
 from oneclock.runs.key import RunKey
 from oneclock.runs.protocols import KINDS, Losses, Protocol, Step, mean, protocol_from, ranked
 
@@ -58,7 +58,7 @@ class Adaptive(Protocol):
 
     def start(self, budget: int) -> float:
         """Where the climb begins: the beta that is recommended for `budget` steps, or was when the study began."""
-        return nearest_beta(rule_from(self.begin)(budget), self.betas)
+        return nearest_beta(resolve_rule(self.begin)(budget), self.betas)
 
     def step(self, losses: Losses, base: RunKey) -> Step:
         tied = {key: loss for key, loss in losses.items() if isinstance(key.beta, float)}

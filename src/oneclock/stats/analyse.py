@@ -10,11 +10,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oneclock.rule import RECOMMENDED, Fixed, Refresh, Rule
+from oneclock.rule import Fixed, Rule
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweeps
 from oneclock.runs.table import read_source
-from oneclock.stats.experiments import FittedSweep, fitted, result_of
+from oneclock.stats.experiments import FittedSweep, fitted, result_of, side_by_side
 from oneclock.stats.exponents import Series, series_of
 from oneclock.stats.results import ExperimentResult
 from oneclock.stats.rules import RuleComparison, RuleRow, compare, outcome, rule_row
@@ -79,8 +79,7 @@ def analyse(
     sweeps = [fitted(one) for one in study.sweeps]
     swept = sorted({beta for one in sweeps for beta in one.sweep.betas})
     _refuse_unmeasured(rules, swept, sweeps)
-    named = [outcome(RECOMMENDED, sweeps, "recommended"), outcome(Refresh(), sweeps)]
-    named += [outcome(one, sweeps) for one in rules]
+    named = [outcome(one, sweeps) for one in side_by_side(rules)]
     fixed = [outcome(Fixed(beta), sweeps) for beta in swept]
     rows = [rule_row(one, sweeps) for one in (*named, *fixed)]
     _, best = min(zip(rows[len(named) :], fixed, strict=True), key=lambda one: (-one[0].measured, one[0].mean or 0.0))

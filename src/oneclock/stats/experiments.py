@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from oneclock.rule import RECOMMENDED, Refresh, Rule
+from oneclock.rule import NAMED, RECOMMENDED, Rule
 from oneclock.runs.best import Best, at_best_lrs, cell_runs, judge, with_missing, without_result
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
@@ -118,9 +118,7 @@ def fitted(whole: Sweep) -> FittedSweep:
 
 
 def result_of(one: FittedSweep, given: Sequence[Rule] = ()) -> ExperimentResult:
-    """Everything about one experiment; the rules are the recommendation, the paper's, then what a person gave."""
-    rules: list[tuple[str, Rule]] = [("recommended", RECOMMENDED), ("paper", Refresh())]
-    rules += [(rule.name, rule) for rule in given if rule not in (RECOMMENDED, Refresh())]
+    """Everything about one experiment, also by the rules that a person gave."""
     return ExperimentResult(
         name=one.whole.name,
         steps=one.steps,
@@ -128,7 +126,7 @@ def result_of(one: FittedSweep, given: Sequence[Rule] = ()) -> ExperimentResult:
         not_measured=one.not_measured,
         points=tuple(_point(one, beta) for beta in one.sweep.betas),
         baselines=tuple(_baselines(one)),
-        rules=tuple(rule_cost(one, name, rule, one.steps) for name, rule in rules),
+        rules=tuple(rule_cost(one, rule, one.steps) for rule in side_by_side(given)),
         surface=surface_of(one.whole, one.profiles),
         missing=one.whole.missing,
     )
@@ -180,14 +178,19 @@ def _baselines(one: FittedSweep) -> Iterator[BaselinePoint]:
         )
 
 
-def rule_cost(one: FittedSweep, name: str, rule: Rule, steps: float) -> RuleCost:
+def side_by_side(given: Sequence[Rule]) -> list[Rule]:
+    """The recommended rule, the paper's, then what a person gave beside them."""
+    return [*NAMED.values(), *(rule for rule in given if rule not in NAMED.values())]
+
+
+def rule_cost(one: FittedSweep, rule: Rule, steps: float) -> RuleCost:
     """What the rule's beta for so many steps would have cost in this sweep."""
     beta = rule_beta(rule, steps)
     shares = one.shares(beta)
     if shares is None:
-        return RuleCost(name, beta, (), None, None)
+        return RuleCost(rule.name, beta, (), None, None)
     difference = one.excess_at(shares)
-    return RuleCost(name, beta, tuple(shares), difference.value, difference.interval)
+    return RuleCost(rule.name, beta, tuple(shares), difference.value, difference.interval)
 
 
 def _mixed(parts: Iterable[tuple[float, float]]) -> float:
@@ -198,7 +201,7 @@ def _mixed(parts: Iterable[tuple[float, float]]) -> float:
 def rule_beta(rule: Rule, steps: float) -> float | None:
     """The rule's own beta for so many steps; None if it has none.
 
-    >>> rule_beta(Refresh(), 20_000), rule_beta(Refresh(), 500)
+    >>> rule_beta(NAMED["paper"], 20_000), rule_beta(NAMED["paper"], 500)
     (0.95, None)
     """
     try:

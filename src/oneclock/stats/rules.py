@@ -78,9 +78,9 @@ class Outcome:
     mixtures: tuple[Mapping[Cell, float] | None, ...]
 
 
-def outcome(rule: Rule, sweeps: Sequence[FittedSweep], name: str | None = None) -> Outcome:
+def outcome(rule: Rule, sweeps: Sequence[FittedSweep]) -> Outcome:
     """The rule's betas in every sweep, at the planned steps."""
-    return outcome_of(name or rule.name, [rule_beta(rule, sweep.steps) for sweep in sweeps], sweeps)
+    return outcome_of(rule.name, [rule_beta(rule, sweep.steps) for sweep in sweeps], sweeps)
 
 
 def outcome_of(name: str, betas: Sequence[float | None], sweeps: Sequence[FittedSweep]) -> Outcome:

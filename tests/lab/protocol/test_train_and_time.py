@@ -47,7 +47,7 @@ def named(found, name):
 
 
 def test_train_gaps_are_those_of_the_picked_beta(analysis):
-    refresh, fixed = (named(analysis.train_and_time.train, name) for name in ("Refresh R0=1000", "Fixed beta=0.99"))
+    refresh, fixed = (named(analysis.train_and_time.train, name) for name in ("paper", "Fixed beta=0.99"))
     assert refresh.betas == (0.9, 0.9, 0.9)
     assert refresh.gaps == pytest.approx((0.0, 0.2, 0.0))
     assert fixed.gaps == pytest.approx((0.2, 0.0, 0.4))
@@ -58,7 +58,7 @@ def test_train_gaps_are_those_of_the_picked_beta(analysis):
 
 def test_times_are_in_units_of_the_oracles_and_what_never_comes_counts_with_its_budget(analysis):
     """Targets 1.01, 2.02 and 0.8585; the oracles 0.99, 0.5 and 0.99 are there at 2,000, 2,000 and 10,000 steps."""
-    refresh, fixed = (named(analysis.train_and_time.times, name) for name in ("Refresh R0=1000", "Fixed beta=0.99"))
+    refresh, fixed = (named(analysis.train_and_time.times, name) for name in ("paper", "Fixed beta=0.99"))
     assert refresh.ratios == pytest.approx((2.0, 4.0, 1.0))
     assert refresh.reached == (True, True, False)
     assert fixed.ratios == pytest.approx((1.0, 5.0, 1.0))
@@ -71,18 +71,18 @@ def test_times_are_in_units_of_the_oracles_and_what_never_comes_counts_with_its_
 
 def test_the_tables_say_where_a_figure_is_a_bound(analysis):
     times, train = time_to_target(analysis), train_robustness(analysis)
-    (row,) = [place for place, cells in enumerate(times.rows) if cells[0] == "Refresh R0=1000"]
+    (row,) = [place for place, cells in enumerate(times.rows) if cells[0] == "paper"]
     shown = [times.shown(row, column) for column in range(len(times.columns))]
-    assert shown == ["Refresh R0=1000", "3.000", "4.000", "4.000", *[">= 1.000"] * 3, ">= 2.333", ">= 4.000",
+    assert shown == ["paper", "3.000", "4.000", "4.000", *[">= 1.000"] * 3, ">= 2.333", ">= 4.000",
                      ">= 4.000", "2/3"]  # fmt: skip
-    (row,) = [place for place, cells in enumerate(train.rows) if cells[0] == "Refresh R0=1000"]
+    (row,) = [place for place, cells in enumerate(train.rows) if cells[0] == "paper"]
     assert [train.shown(row, column) for column in (1, 2, 3, 10)] == ["10.000", "20.000", "20.000", "2/3"]
 
 
 def test_both_parts_have_the_same_rules(analysis):
     names = [row.name for row in analysis.train_and_time.train]
     assert names == [row.name for row in analysis.train_and_time.times]
-    assert names[:2] == ["Refresh R0=1000", "recommended"]
+    assert names[:2] == ["paper", "recommended"]
 
 
 def test_a_diverged_run_is_worse_than_any_training_loss():
@@ -91,8 +91,8 @@ def test_a_diverged_run_is_worse_than_any_training_loss():
         if (name, beta) == ("b", 0.9):
             columns["val_loss"][place] = float("inf")
     analysis = analyse_protocol(read_protocol(columns), draws=20, repeats=5)
-    assert named(analysis.train_and_time.train, "Refresh R0=1000").gaps[1] == float("inf")
-    assert not named(analysis.train_and_time.times, "Refresh R0=1000").reached[1]
+    assert named(analysis.train_and_time.train, "paper").gaps[1] == float("inf")
+    assert not named(analysis.train_and_time.times, "paper").reached[1]
     pair = next(one for one in analysis.train_and_time.comparisons if one.second == "recommended")
     assert pair.experiments == 2  # where a run diverged, the difference is not known
 
@@ -103,7 +103,7 @@ def test_an_experiment_without_training_losses_or_curves_is_left_out_alone():
         None if name == "a" else loss for name, loss in zip(columns["experiment"], columns["train_loss"], strict=True)
     ]
     analysis = analyse_protocol(read_protocol(columns), draws=20, repeats=5)
-    refresh = named(analysis.train_and_time.train, "Refresh R0=1000")
+    refresh = named(analysis.train_and_time.train, "paper")
     assert refresh.gaps[0] is None
     assert refresh.gaps[1:] == pytest.approx((0.2, 0.0))
     assert (refresh.development.answered, refresh.all.answered) == (1, 2)
@@ -127,7 +127,7 @@ def steady(horizon=10_000):
 
 def test_rules_are_compared_by_their_differences_in_each_experiment_and_not_by_their_own_intervals():
     found = analyse_protocol(read_protocol(steady()), rules=[Fixed(0.99)], draws=400, repeats=5).train_and_time
-    refresh, fixed = (named(found.train, name).all.mean for name in ("Refresh R0=1000", "Fixed beta=0.99"))
+    refresh, fixed = (named(found.train, name).all.mean for name in ("paper", "Fixed beta=0.99"))
     assert refresh.experiments.lower < fixed.value < refresh.experiments.upper
     sweeps = [_fitted_on_train(sweep) for sweep in read(steady()).sweeps]
     rules = [outcome_of(str(beta), [beta] * 13, sweeps) for beta in (0.9, 0.99)]
@@ -139,7 +139,7 @@ def test_rules_are_compared_by_their_differences_in_each_experiment_and_not_by_t
 def test_a_pair_is_compared_where_both_rules_have_a_beta():
     found = analyse_protocol(read_protocol(steady(horizon=900)), draws=50, repeats=5).train_and_time
     counts = {(one.first, one.second): one.experiments for one in found.comparisons}
-    assert counts["Refresh R0=1000", "recommended"] == 12
+    assert counts["paper", "recommended"] == 12
     assert len(train_robustness(analyse_protocol(read_protocol(steady()), draws=50, repeats=5)).notes) == len(
         found.comparisons
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oneclock.rule import REFRESHES, rule_from
+from oneclock.rule import REFRESHES, resolve_rule
 
 
 def command(
@@ -43,7 +43,7 @@ def command(
     if paper == (source is not None):
         raise ValueError("give a table or a study, or --paper, and not both")
     study = losses_study() if source is None else read_protocol(source)
-    analysis = analyse_protocol(study, refreshes, rules=[rule_from(text) for text in rules or ()], seed=seed)
+    analysis = analyse_protocol(study, refreshes, rules=[resolve_rule(text) for text in rules or ()], seed=seed)
     if out is not None:
         from oneclock.lab.protocol.figures import paper_figures
         from oneclock.lab.protocol.tables import EVERY

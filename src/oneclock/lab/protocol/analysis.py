@@ -174,11 +174,11 @@ def _missing(sweeps: Sequence[Sweep], experiments: Sequence[ProtocolResult], rul
 
 def _rules(data: ProtocolData, rule: Refresh, calibration: Calibration, given: Sequence[Rule]) -> Iterator[ProtocolRow]:
     yield data.row(rule)
-    yield data.row(RECOMMENDED, "recommended")
+    yield data.row(RECOMMENDED)
     yield data.row(best_fixed(data, "mean"))
     yield from (data.row(one) for one in given)
     if calibration.chosen is not None:
         own = Refresh(calibration.chosen)
-        yield data.row(own, f"{own.name}, calibrated")
+        yield data.row(own, f"{own.numbered_name}, calibrated")
     if (best := calibration.power_best) is not None:
         yield data.row(Power(best.c, best.alpha, calibration.power_t0))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from oneclock.lab.protocol.data import ProtocolData, nearest, select_beta
 from oneclock.lab.protocol.risk import central
-from oneclock.rule import Refresh, stability_interval
+from oneclock.rule import GRID, REFRESHES, Refresh, positive
 from oneclock.stats.rules import NEAR
 
 SIGMAS = (0.0, 0.03, 0.06, 0.10, 0.15, 0.20, 0.25)
@@ -88,6 +89,22 @@ def stability(data: ProtocolData, rule: Refresh, names: Sequence[str], splits: S
         bounds = (lower or None, upper if upper < math.inf else None)
         rows.append(Stability(names[number], splits[number], grid[pick], horizon, *bounds, margin=margin))
     return tuple(rows)
+
+
+def stability_interval(beta: float, refreshes: float = REFRESHES, grid: Sequence[float] = GRID) -> tuple[float, float]:
+    """The horizons (lower, upper), in steps, for which the paper's rule projects to the grid value `beta`.
+
+    Each bound is the T whose rule value lies midway to the neighbour. The ends of the grid are open: 0 and inf.
+
+    >>> tuple(round(bound) for bound in stability_interval(0.94377))
+    (12802, 22766)
+    """
+    values = sorted(grid)
+    if beta not in values:
+        raise ValueError(f"beta {beta!r} is not on the grid; project it first with nearest_beta")
+    between = [positive(refreshes, "refreshes") / (1 - (low + high) / 2) for low, high in pairwise(values)]
+    index = values.index(beta)
+    return (0.0, *between, math.inf)[index], (0.0, *between, math.inf)[index + 1]
 
 
 def mean_width(rows: Sequence[Stability]) -> float | None:
