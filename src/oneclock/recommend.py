@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from oneclock.evidence.model import Range, computed_range, known_range
+from oneclock.evidence.model import Range, expected, known_range, range_from, range_numbers
 from oneclock.evidence.near import NearRow, RateAdvice, lr_advice, near
 from oneclock.evidence.table import EvidenceSweep, sweeps
 from oneclock.evidence.untied import TwoBetas, two_betas
-from oneclock.rule import CALIBRATED, RECOMMENDED, REFRESHES, Refresh, Rule, int_if_whole, positive, resolve_rule
+from oneclock.rule import CALIBRATED, NAMED, RECOMMENDED, REFRESHES, Refresh, Rule, int_if_whole, positive, resolve_rule
 
 MEASURED = (150, 2_431_000)
 """The shortest and the longest training, in steps, of all known sweeps over beta1 or tied betas."""
@@ -21,19 +21,18 @@ FEW_TASKS = 3
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The beta for a training of `steps` steps by `rule`, and what the evidence says of it.
+    """The beta for a training of `steps` optimizer steps by `rule`, and what the evidence says of it.
 
     Attributes:
-        steps: The training length in optimizer steps.
-        rule: "recommended", "paper" or the name of another rule.
+        rule: The name of the rule, "recommended", "paper" or another.
         beta: What an optimizer takes as beta1 and beta2.
-        memory_horizon: 1 / (1 - beta), in steps.
-        refresh_count: How often the memory is renewed during the training.
+        memory_horizon, refresh_count: 1 / (1 - beta), in steps, and how often that is renewed during the training.
         paper_beta: The beta of the paper's rule; None up to 1,000 steps, where that rule has none.
-        beta_low, beta_high: The betas that the evidence allows: they are expected to lose at most 0.2 % of the loss
-            more than the recommended beta.
+        beta_low, beta_high: Betas between them are expected to lose at most 0.2 % of the loss more than the
+            recommended beta.
         extrapolated: No known sweep was that short or that long.
-        tasks: How many tasks have sweeps near this length, counted by weight.
+        tasks: How many tasks have sweeps near this length. A task counts less the further away its sweeps are, so this
+            is no whole number: (sum of weights)^2 / (sum of squared weights).
         loses: How much more the recommended beta is expected to lose than the best one of half to twice its memory,
             in per cent. `loses_high` is the largest that the 95 % CIs of all of them allow.
         notes: Sentences of caution.
@@ -73,18 +72,19 @@ def recommend(
     steps, chosen = int_if_whole(positive(steps, "steps")), resolve_rule(rule)
     beta = chosen(steps)
     one_minus_beta = chosen.one_minus_beta(steps)
-    betas = computed_range(steps, (*sweeps(), *evidence)) if evidence else known_range(steps)
-    low, high = MEASURED
+    betas = known_range(steps)
+    if evidence:
+        betas = range_from(steps, *range_numbers(expected(steps, (*sweeps(), *evidence))))
     return Recommendation(
         steps=steps,
         rule=chosen.name,
         beta=beta,
         memory_horizon=1 / one_minus_beta,
         refresh_count=one_minus_beta * steps,
-        paper_beta=Refresh()(steps) if steps > REFRESHES else None,
+        paper_beta=NAMED["paper"](steps) if steps > REFRESHES else None,
         beta_low=betas.low,
         beta_high=betas.high,
-        extrapolated=not low <= steps <= high,
+        extrapolated=not MEASURED[0] <= steps <= MEASURED[1],
         tasks=betas.tasks,
         loses=betas.loses,
         loses_high=betas.loses_high,
@@ -92,26 +92,21 @@ def recommend(
     )
 
 
-def _notes(steps: float, beta: float, rule: Rule, betas: Range) -> list[str]:
-    notes = []
+def _notes(steps: float, beta: float, rule: Rule, betas: Range) -> Iterator[str]:
     low, high = MEASURED
     if not low <= steps <= high:
-        notes.append(f"extrapolated: known sweeps cover {low:,} to {high:,} steps")
+        yield f"extrapolated: known sweeps cover {low:,} to {high:,} steps"
     elif betas.tasks < FEW_TASKS:
-        notes.append("few sweeps are this long: the range says little")
-    if rule == RECOMMENDED:
-        return notes
-    if not betas.low <= beta <= betas.high:
-        notes.append(
+        yield "few sweeps are this long: the range says little"
+    if rule != RECOMMENDED and not betas.low <= beta <= betas.high:
+        yield (
             f"this beta lies outside the range that the evidence allows, {format_beta(betas.low)} to "
             f"{format_beta(betas.high)}; the recommended beta is {format_beta(RECOMMENDED(steps))}"
         )
-    if isinstance(rule, Refresh):
-        low, high = CALIBRATED
-        if not low <= steps <= high:
-            side = f"below {low:,}" if steps < low else f"above {high:,}"
-            notes.append(f"{steps:,} steps is {side}: the paper's evidence covers {low:,} to {high:,} steps")
-    return notes
+    low, high = CALIBRATED
+    if isinstance(rule, Refresh) and not low <= steps <= high:
+        side = f"below {low:,}" if steps < low else f"above {high:,}"
+        yield f"{steps:,} steps is {side}: the paper's evidence covers {low:,} to {high:,} steps"
 
 
 @dataclass(frozen=True)
@@ -136,11 +131,8 @@ def evidence_for(
     'marin'
     """
     every = (*sweeps(), *evidence)
-    return Evidence(
-        near=tuple(near(steps, resolve_rule(rule), every)),
-        learning_rate=tuple(lr_advice(steps, every)),
-        two_betas=two_betas(steps, tokens_per_batch, every),
-    )
+    rows = tuple(near(steps, resolve_rule(rule), every))
+    return Evidence(rows, tuple(lr_advice(steps, every)), two_betas(steps, tokens_per_batch, every))
 
 
 def format_beta(beta: float, digits: int = 4) -> str:

@@ -1,9 +1,9 @@
 """Rules that turn a training length T, in optimizer steps, into a beta. Pure Python, no torch.
 
-    H(beta)    = 1 / (1 - beta)                memory horizon, in steps
-    R(beta, T) = (1 - beta) * T                refresh count over T steps
-    beta(T)    = sqrt(T) / (sqrt(T) + 7)       the recommended rule: a memory of 1 + sqrt(T) / 7 steps
-    beta(T)    = 1 - R0 / T                    the paper's rule, R0 = 1000
+H(beta)    = 1 / (1 - beta)                memory horizon, in steps
+R(beta, T) = (1 - beta) * T                refresh count over T steps
+beta(T)    = sqrt(T) / (sqrt(T) + 7)       the recommended rule: a memory of 1 + sqrt(T) / 7 steps
+beta(T)    = 1 - R0 / T                    the paper's rule, R0 = 1000
 """
 
 from __future__ import annotations

@@ -177,7 +177,10 @@ def test_a_beta_of_32_bits_is_the_number_that_was_written():
 
 
 def test_a_rule_has_one_name():
-    assert {rule.resolve_rule(name).name: name for name in rule.NAMED} == {"recommended": "recommended", "paper": "paper"}
+    assert {rule.resolve_rule(name).name: name for name in rule.NAMED} == {
+        "recommended": "recommended",
+        "paper": "paper",
+    }
     assert (rule.Refresh(1000).name, rule.Refresh(300).name) == ("paper", "Refresh R0=300")
     assert recommend(20_000, rule.Refresh()).rule == "paper"
 

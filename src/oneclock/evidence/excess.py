@@ -1,4 +1,4 @@
-"""What a beta loses in a sweep: the excess loss over the best beta of that sweep, read off its curve. Pure Python."""
+"""The excess loss of a beta over the best beta of a sweep, read off the sweep's curve. Pure Python."""
 
 from __future__ import annotations
 
@@ -42,11 +42,15 @@ class SweepCurve:
 
     def at(self, beta: float) -> Excess:
         """The excess loss of a beta; beyond the swept betas that of the last one, which is a lower bound."""
-        best, x = self.best, math.log(1 - beta)
+        x = math.log(1 - beta)
         near = self._nearest_swept(x)
-        loss, se = self._loss(near)
+        return self.above_best(*self._loss(near), at_least=abs(x - near) > EDGE)
+
+    def above_best(self, loss: float, se: float | None, at_least: bool = False) -> Excess:
+        """The excess of a loss, given with its standard error, over the best one's."""
+        best = self.best
         error = None if se is None or best.se is None else 100 * math.hypot(se, best.se) / best.loss
-        return Excess(100 * (loss / best.loss - 1), abs(x - near) > EDGE, error)
+        return Excess(100 * (loss / best.loss - 1), at_least, error)
 
     def extended(self, x: float) -> tuple[float, float | None]:
         """The excess loss at log(1 - beta) = `x` and its standard error, in per cent.
@@ -85,11 +89,8 @@ def curve(sweep: EvidenceSweep) -> SweepCurve | None:
     lowest: dict[float, CurvePoint] = {}
     for cell in sweep.cells:
         beta = varied_beta(sweep, cell)
-        if beta is None or cell.loss is None:
-            continue
-        point = CurvePoint(math.log(1 - beta), cell.loss, cell.se)
-        if beta not in lowest or point.loss < lowest[beta].loss:
-            lowest[beta] = point
+        if beta is not None and cell.loss is not None and (beta not in lowest or cell.loss < lowest[beta].loss):
+            lowest[beta] = CurvePoint(math.log(1 - beta), cell.loss, cell.se)
     return SweepCurve(tuple(sorted(lowest.values()))) if len(lowest) > 1 else None
 
 
@@ -102,12 +103,8 @@ def varied_beta(sweep: EvidenceSweep, cell: Cell) -> float | None:
 
 def baseline(sweep: EvidenceSweep, beta1: float, beta2: float) -> Excess | None:
     """The excess loss of an untied pair over the best tied beta of a sweep, each at its best learning rate."""
-    cells = [c for c in sweep.cells if (c.beta1, c.beta2) == (beta1, beta2) and c.loss is not None]
+    losses = [(c.loss, c.se) for c in sweep.cells if (c.beta1, c.beta2) == (beta1, beta2) and c.loss is not None]
     measured = curve(sweep)
-    if not cells or measured is None or sweep.varied not in ("tied", "pairs"):
+    if not losses or measured is None or sweep.varied not in ("tied", "pairs"):
         return None
-    cell = min(cells, key=lambda c: c.loss or math.inf)
-    assert cell.loss is not None  # those without a loss are left out
-    best = measured.best
-    error = None if cell.se is None or best.se is None else 100 * math.hypot(cell.se, best.se) / best.loss
-    return Excess(100 * (cell.loss / best.loss - 1), False, error)
+    return measured.above_best(*min(losses, key=lambda one: one[0]))

@@ -1,4 +1,4 @@
-"""The decision: what a beta is expected to lose in a new task of a given length. Pure Python.
+"""What a beta is expected to lose in a new task of a given length. Pure Python.
 
 Every sweep gives a curve of loss over memory. To use sweeps of other lengths too, memories are counted in units of the
 recommended one at the sweep's own length: `shift` is log2(memory / recommended memory). At a length T and a shift
@@ -19,10 +19,9 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 from oneclock.evidence.excess import curve
-from oneclock.evidence.table import EvidenceSweep, sweeps
+from oneclock.evidence.table import EvidenceSweep, packaged, sweeps
 from oneclock.rule import RECOMMENDED
 
 MARGIN = 0.2
@@ -35,27 +34,18 @@ UNKNOWN_SE = 0.1
 """Per cent of the loss: the standard error for sources that state none."""
 
 SHIFTS = tuple(index / 8 for index in range(-32, 33))
-"""Memories that are tried: 1/16 to 16 times the recommended one."""
+"""Memories that are tried: 1/16 to 16 times the recommended one, which is at `ZERO`."""
+ZERO = SHIFTS.index(0.0)
 
 
 def deciding(every: Sequence[EvidenceSweep]) -> list[EvidenceSweep]:
-    """The sweeps that show how long the first memory should be: Adam or AdamW, tied or over beta1, two betas or
-    more.
-    """
-    return [
-        sweep
-        for sweep in every
-        if sweep.varied in ("tied", "beta1") and sweep.optimizer in ("adam", "adamw") and curve(sweep) is not None
-    ]
+    """The sweeps that show how long the first memory should be: of Adam or AdamW, tied or over beta1, with a curve."""
+    return [one for one in every if one.of_adam and one.varied in ("tied", "beta1") and curve(one)]
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected at one length, in per cent of the loss.
-
-    `gap` is what other shifts are expected to lose compared with the recommended memory, and `gap_se` the standard
-    error of that. `tasks` counts the tasks with sweeps near this length, by weight.
-    """
+    """By shift, what is expected to be lost against the recommended memory, and its standard error, in per cent."""
 
     steps: float
     tasks: float
@@ -65,46 +55,39 @@ class Expected:
     def against_others(self) -> tuple[float, float]:
         """How much more the recommended memory loses than one of half to twice its length.
 
-        First what is expected for the best of them, then the largest upper end of the 95 % CIs of all: below `MARGIN`
-        the recommended memory is not inferior to any of them.
+        First what is expected for the best of them, then the largest upper end of the 95 % CIs of all.
         """
         wide = t_quantile(self.tasks - 1)
         near = [(gap, se) for shift, gap, se in zip(SHIFTS, self.gap, self.gap_se, strict=True) if abs(shift) <= 1]
         return max(-gap for gap, _ in near), max(wide * se - gap for gap, se in near)
 
-    def within(self, margin: float = MARGIN) -> tuple[float, float]:
-        """The shifts around 0 that are expected to lose at most `margin` per cent more than the recommended beta."""
-        return _crossing(self.gap, margin, -1), _crossing(self.gap, margin, 1)
+    def within(self) -> tuple[float, float]:
+        """The shifts around 0 that are expected to lose at most `MARGIN` more than the recommended beta."""
+        lower, upper = (list(zip(SHIFTS, self.gap, strict=True))[ZERO::way] for way in (-1, 1))
+        return _crossing(lower), _crossing(upper)
 
 
-def _crossing(gap: Sequence[float], margin: float, way: int) -> float:
-    """Where the gap first rises above the margin, going from shift 0 one way, between two shifts."""
-    index = SHIFTS.index(0.0)
-    while 0 <= index + way < len(SHIFTS) and gap[index + way] <= margin:
-        index += way
-    after = index + way
-    if not 0 <= after < len(SHIFTS):
-        return SHIFTS[index]
-    share = (margin - gap[index]) / (gap[after] - gap[index])
-    return SHIFTS[index] + share * (SHIFTS[after] - SHIFTS[index])
+def _crossing(outwards: Sequence[tuple[float, float]]) -> float:
+    """Where the gap first rises above `MARGIN`, between two shifts; the last shift if it does not."""
+    for (shift, gap), (after, more) in itertools.pairwise(outwards):
+        if more > MARGIN:
+            return shift + (MARGIN - gap) / (more - gap) * (after - shift)
+    return outwards[-1][0]
 
 
 @functools.cache
 def gaps_of(sweep: EvidenceSweep, unknown_se: float = UNKNOWN_SE) -> tuple[tuple[float, float], ...]:
-    """By shift, the gap of a sweep's loss to that at shift 0, and the variance of the gap, in per cent.
-
-    `unknown_se` is its standard error where it states none.
-    """
+    """By shift, the gap of a sweep's loss to that at shift 0, and the variance of the gap, in per cent."""
     fitted = curve(sweep)
     assert fitted is not None  # see `deciding`
     own = RECOMMENDED.one_minus_beta(sweep.steps)
     losses = [fitted.extended(math.log(min(own * 2.0**-shift, 1.0))) for shift in SHIFTS]
-    law, error = losses[SHIFTS.index(0.0)]
+    law, error = losses[ZERO]
     return tuple((loss - law, (error or unknown_se) ** 2 + (se or unknown_se) ** 2) for loss, se in losses)
 
 
 class Tasks:
-    """Sweeps by task, weighed by the distance of their length from `steps`. `count` is their number, by weight."""
+    """Sweeps by task, weighed by the distance of their length from `steps`. `count` is the `effective` number."""
 
     def __init__(self, steps: float, evidence: Sequence[EvidenceSweep], width: float = WIDTH) -> None:
         distances = [(math.log10(one.steps / steps) / width) ** 2 / 2 for one in evidence]
@@ -132,10 +115,7 @@ def expected(
     width: float = WIDTH,
     unknown_se: float = UNKNOWN_SE,
 ) -> Expected:
-    """What the evidence (by default all of it) expects at a training length.
-
-    Other values of `width` and `unknown_se` show how much these choices matter.
-    """
+    """What the evidence (by default all of it) expects at a training length."""
     chosen = deciding(sweeps() if evidence is None else evidence)
     if not chosen:
         raise ValueError("no sweep varies beta1 or tied betas: give one with two betas or more")
@@ -164,12 +144,11 @@ def pooled(weights: Sequence[float], effects: Sequence[tuple[float, float]]) -> 
     shares = [b / total for b in last]
     seen = math.fsum((s * (v - mean)) ** 2 / (1 - s) for s, v in zip(shares, values, strict=True) if s < 1)
     least = math.fsum(weight * s for weight, s in zip(weights, shares, strict=True)) / total
-    error = math.sqrt(max(seen, least))
-    return mean, error
+    return mean, math.sqrt(max(seen, least))
 
 
 def effective(weights: Sequence[float]) -> float:
-    """How many equal weights say as much as these.
+    """How many equal weights say as much as these: (sum of weights)^2 / (sum of squared weights).
 
     >>> effective([1, 1, 1]), round(effective([1, 0.1]), 1)
     (3.0, 1.2)
@@ -198,11 +177,7 @@ def t_quantile(degrees: float) -> float:
 
 @dataclass(frozen=True)
 class Range:
-    """What the evidence allows at one length, in betas.
-
-    From `low` to `high` a beta is expected to lose at most 0.2 % more than the recommended one. `loses` and
-    `loses_high` are those of `Expected.against_others`; `tasks` counts the tasks near this length, by weight.
-    """
+    """`Expected.within` in betas, `Expected.against_others`, and the effective number of tasks near this length."""
 
     low: float
     high: float
@@ -217,11 +192,6 @@ def range_from(steps: float, low: float, high: float, *numbers: float) -> Range:
     return Range(*(max(1 - own * 2.0**-shift, 0.0) for shift in (low, high)), *numbers)
 
 
-def computed_range(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> Range:
-    """The range by given sweeps (by default all that are known), computed now."""
-    return range_from(steps, *range_numbers(expected(steps, evidence)))
-
-
 def range_numbers(outlook: Expected) -> tuple[float, ...]:
     """What a line of `data/ranges.csv` has: lowest and highest shift, and the numbers of a `Range`."""
     return (*outlook.within(), *outlook.against_others(), outlook.tasks)
@@ -230,8 +200,7 @@ def range_numbers(outlook: Expected) -> tuple[float, ...]:
 @functools.cache
 def packaged_ranges() -> list[list[float]]:
     """The rows of `data/ranges.csv`: log10(steps), then `range_numbers`, ten lengths per decade from 1 to 10^9."""
-    text = resources.files("oneclock.evidence").joinpath("data", "ranges.csv").read_text(encoding="utf-8")
-    return [[float(value) for value in line.split(",")] for line in text.splitlines()[1:]]
+    return [[float(value) for value in line.split(",")] for line in packaged("ranges.csv")[1:]]
 
 
 def known_range(steps: float) -> Range:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median_high, median_low
 
 from oneclock.evidence.excess import Excess, baseline, curve
 from oneclock.evidence.model import deciding
-from oneclock.evidence.table import Cell, EvidenceSweep, chose, sweeps
+from oneclock.evidence.table import EvidenceSweep, chose, sweeps
 from oneclock.rule import RECOMMENDED, Rule
 
 PAIRS = ((0.9, 0.999), (0.9, 0.95))
@@ -24,9 +24,8 @@ class NearRow:
     """The sweeps of one source near a length: what a rule and the default pairs lose there, in % above the best beta.
 
     `loses` and `largest` are the mean and maximum, each sweep at the rule's beta for its own length; `at_least` counts
-    sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of (0.9, 0.999) and (0.9,
-    0.95), None if they were not run. `tied`: the sweeps tied the betas; otherwise they varied beta1. `lr_tuned`: every
-    beta had its best of several learning rates. `chose`: they were used to choose the rule.
+    sweeps that do not reach that beta. `default_betas` and `language_betas` are the means of the two `PAIRS`, None if
+    they were not run. `tied`: the sweeps tied the betas; otherwise they varied beta1.
     """
 
     source: str
@@ -58,11 +57,11 @@ def near(steps: float, rule: Rule = RECOMMENDED, evidence: Sequence[EvidenceSwee
 
 
 def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
-    excess = [value for one in own if (value := _excess(one, rule)) is not None]
+    excess = [value for one in own if (value := excess_of(one, rule)) is not None]
+    losses = [[one.percent for one in excess]]
+    losses += [[value.percent for one in own if (value := baseline(one, *pair)) is not None] for pair in PAIRS]
+    loses, default, language = (fmean(group) if group else None for group in losses)
     weights = [one.weights for one in own if one.weights is not None]
-    default, language = (
-        [value.percent for one in own if (value := baseline(one, *pair)) is not None] for pair in PAIRS
-    )
     return NearRow(
         source=own[0].source,
         sweeps=len(own),
@@ -73,20 +72,21 @@ def _row(own: Sequence[EvidenceSweep], rule: Rule) -> NearRow:
         tied=all(one.varied == "tied" for one in own),
         lr_tuned=all(one.lr_tuned for one in own),
         chose=chose(own[0].source),
-        loses=fmean([one.percent for one in excess]) if excess else None,
+        loses=loses,
         largest=max((one.percent for one in excess), default=None),
         at_least=sum(one.at_least for one in excess),
-        default_betas=fmean(default) if default else None,
-        language_betas=fmean(language) if language else None,
+        default_betas=default,
+        language_betas=language,
     )
 
 
-def _excess(sweep: EvidenceSweep, rule: Rule) -> Excess | None:
+def excess_of(sweep: EvidenceSweep, rule: Rule) -> Excess | None:
+    """What a rule loses in a sweep; None if it has no beta for so short a training."""
     measured = curve(sweep)
     assert measured is not None  # see `deciding`
     try:
         return measured.at(rule(sweep.steps))
-    except ValueError:  # the rule has no beta for so short a training
+    except ValueError:
         return None
 
 
@@ -94,8 +94,7 @@ def _excess(sweep: EvidenceSweep, rule: Rule) -> Excess | None:
 class RateAdvice:
     """By what factor the best learning rate changed from a default pair to the recommended beta, near a length.
 
-    `factor` is the median over `sweeps` sweeps (of an even number, the geometric mean of the two in the
-    middle), `low` and `high` the extremes. Learning rates were a factor of two apart.
+    `factor` is the median over the sweeps, `low` and `high` the extremes. Learning rates were a factor of two apart.
     """
 
     beta1: float
@@ -121,8 +120,7 @@ def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> 
             if (factor := _factor(sweep, beta1, beta2)) is not None
         ]
         if factors:
-            factors.sort()
-            middle = math.sqrt(factors[(len(factors) - 1) // 2] * factors[len(factors) // 2])
+            middle = math.sqrt(median_low(factors) * median_high(factors))
             advice.append(RateAdvice(beta1, beta2, middle, min(factors), max(factors), len(factors)))
     return advice
 
@@ -132,18 +130,16 @@ def _factor(sweep: EvidenceSweep, beta1: float, beta2: float) -> float | None:
 
     None where one of them is the smallest or largest that was tried: the best might lie beyond.
     """
-    pair = _best([cell for cell in sweep.cells if (cell.beta1, cell.beta2) == (beta1, beta2)])
     wanted = math.log(RECOMMENDED.one_minus_beta(sweep.steps))
     tied = [cell for cell in sweep.cells if cell.tied and cell.loss is not None]
     nearest = min((cell.beta1 for cell in tied), key=lambda beta: abs(math.log(1 - beta) - wanted), default=None)
-    ours = _best([cell for cell in sweep.cells if cell.tied and cell.beta1 == nearest])
-    if pair is None or ours is None or pair.lr is None or ours.lr is None:
-        return None
-    return ours.lr / pair.lr
+    pair, ours = _best_lr(sweep, beta1, beta2), _best_lr(sweep, nearest, nearest)
+    return None if pair is None or ours is None else ours / pair
 
 
-def _best(cells: Sequence[Cell]) -> Cell | None:
-    """The cell with the lowest loss; None where its learning rate is at the edge of those tried."""
-    best = min((cell for cell in cells if cell.loss is not None), key=lambda cell: cell.loss or 0.0, default=None)
+def _best_lr(sweep: EvidenceSweep, beta1: float | None, beta2: float | None) -> float | None:
+    """The learning rate of a pair's cell with the lowest loss; None at the edge of those tried."""
+    cells = [cell for cell in sweep.cells if (cell.beta1, cell.beta2) == (beta1, beta2)]
     tried = [cell.lr for cell in cells if cell.lr is not None]
-    return None if best is None or best.lr in (min(tried, default=None), max(tried, default=None)) else best
+    best = min(((c.loss, c.lr) for c in cells if c.loss is not None), key=lambda one: one[0], default=(None, None))[1]
+    return None if best in (min(tried, default=None), max(tried, default=None)) else best

@@ -85,6 +85,10 @@ class EvidenceSweep:
     lr_tuned: bool
     cells: tuple[Cell, ...]
 
+    @property
+    def of_adam(self) -> bool:
+        return self.optimizer in ("adam", "adamw")
+
     def within(self, factor: float, steps: float) -> bool:
         """Whether its length is within a factor of these steps."""
         return abs(math.log(self.steps / steps)) <= math.log(factor)
@@ -97,11 +101,8 @@ def sources() -> dict[str, Source]:
     >>> sources()["paper"].chose, sources()["marek-gpt2"].chose
     (True, False)
     """
-    rows = csv.DictReader(_packaged("sources.csv").splitlines())
-    return {
-        row["source"]: Source(row["source"], row["title"], row["reference"], row["obtained"], row["chose"] == "yes")
-        for row in rows
-    }
+    _, *rows = csv.reader(packaged("sources.csv"))
+    return {row[0]: Source(*row[:4], chose=row[4] == "yes") for row in rows}
 
 
 def chose(source: str) -> bool:
@@ -116,7 +117,7 @@ def sweeps() -> tuple[EvidenceSweep, ...]:
     >>> {sweep.source for sweep in sweeps()} <= sources().keys()
     True
     """
-    return tuple(grouped(csv.DictReader(_packaged("sweeps.csv").splitlines())))
+    return tuple(grouped(csv.DictReader(packaged("sweeps.csv"))))
 
 
 def read_sweeps(path: str | Path, source: str = "yours") -> tuple[EvidenceSweep, ...]:
@@ -127,11 +128,8 @@ def read_sweeps(path: str | Path, source: str = "yours") -> tuple[EvidenceSweep,
     """
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        names = set(reader.fieldnames or ())
-        missing = [name for name in ("steps", "loss") if name not in names]
-        if not names & {"beta", "beta1"}:
-            missing.append("beta1")
-        if missing:
+        names = set(reader.fieldnames or ()) | ({"beta1"} if "beta" in (reader.fieldnames or ()) else set())
+        if missing := [name for name in ("steps", "loss", "beta1") if name not in names]:
             raise ValueError(f"{path} has no column {', '.join(missing)}; it needs steps, beta1 and loss")
         try:
             return tuple(grouped({"source": source, **{k: v or "" for k, v in row.items() if k}} for row in reader))
@@ -183,23 +181,15 @@ def _what_varies(cells: Sequence[Cell]) -> str:
 
 
 def _cell(row: Mapping[str, str]) -> Cell:
-    first = row.get("beta1") or row.get("beta", "")
-    loss = _number(row.get("loss", ""), "loss")
-    return Cell(
-        beta1=_beta(first, "beta1"),
-        beta2=_beta(row.get("beta2") or first, "beta2"),
-        lr=_number(row.get("lr", ""), "lr"),
-        seeds=_whole(row.get("seeds", ""), "seeds") or 1,
-        loss=loss if loss is not None and math.isfinite(loss) else None,
-        se=_number(row.get("se", ""), "se"),
-    )
-
-
-def _beta(text: str, name: str) -> float:
-    beta = _number(text, name)
-    if beta is None or not 0 <= beta < 1:
-        raise ValueError(f"{name} must be a number in [0, 1), got {text!r}")
-    return beta
+    beta1 = row.get("beta1") or row.get("beta", "")
+    betas = {"beta1": beta1, "beta2": row.get("beta2") or beta1}
+    numbers = {name: _number(text, name) for name, text in betas.items()}
+    for name, beta in numbers.items():
+        if beta is None or not 0 <= beta < 1:
+            raise ValueError(f"{name} must be a number in [0, 1), got {betas[name]!r}")
+    lr, loss, se = (_number(row.get(name, ""), name) for name in ("lr", "loss", "se"))
+    finite = loss if loss is not None and math.isfinite(loss) else None
+    return Cell(*numbers.values(), lr, _whole(row.get("seeds", ""), "seeds") or 1, finite, se)  # type: ignore[arg-type]
 
 
 def _number(text: str, name: str) -> float | None:
@@ -214,5 +204,6 @@ def _whole(text: str, name: str) -> int | None:
     return None if number is None else round(number)
 
 
-def _packaged(name: str) -> str:
-    return resources.files("oneclock.evidence").joinpath("data", name).read_text(encoding="utf-8")
+def packaged(name: str) -> list[str]:
+    """The lines of a file of the package's data."""
+    return resources.files("oneclock.evidence").joinpath("data", name).read_text(encoding="utf-8").splitlines()

@@ -70,9 +70,8 @@ class TwoBetas:
     """Two betas for a training length: beta1 by the recommended rule, beta2 by published sweeps over beta2.
 
     `half_life_beta2` is what a half-life of ten million tokens means, None if the tokens per batch are not known.
-    `rows` are the sweeps over beta2 near this length, the nearest in tokens per batch first; `extrapolated` says there
-    are none. `tying` is what these and sweeps of tied betas with another beta2 say, None if there are fewer than two
-    tasks.
+    `rows` are the sweeps over beta2 near this length, the nearest first; `extrapolated` says there are none. `tying` is
+    what these and sweeps of tied betas with another beta2 say, None with fewer than two tasks.
     """
 
     beta1: float
@@ -102,16 +101,13 @@ def two_betas(
     (0.906, 0.9929, 0.991, False)
     """
     beta1, beta2 = RECOMMENDED(steps), beta2_for(steps)
-    near = [
-        one
-        for one in (sweeps() if evidence is None else evidence)
-        if one.within(FACTOR, steps) and one.optimizer in ("adam", "adamw") and curve(one) is not None
-    ]
-    close = [one for one in near if one.varied == "beta2"]
-    close.sort(key=lambda one: _apart(one, steps, tokens_per_batch))
+    every = sweeps() if evidence is None else evidence
+    near = [one for one in every if one.within(FACTOR, steps) and one.of_adam and curve(one)]
+    over_beta2 = [one for one in near if one.varied == "beta2"]
+    over_beta2.sort(key=lambda one: _apart(one, steps, tokens_per_batch))
     half_life = None if tokens_per_batch is None else 2.0 ** (-positive(tokens_per_batch, "tokens") / HALF_LIFE)
-    rows = tuple(map(_row, close[:most]))
-    return TwoBetas(beta1, beta2, half_life, not close, rows, _tying(steps, near))
+    rows = tuple(map(_row, over_beta2[:most]))
+    return TwoBetas(beta1, beta2, half_life, not over_beta2, rows, _tying(steps, near))
 
 
 def _tying(steps: float, near: Sequence[EvidenceSweep]) -> TyingCost | None:
@@ -138,36 +134,28 @@ def _beta2_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
 
 
 def _pair_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
-    """What tying costs in a sweep that tried the recommended beta1 with another beta2, and its standard error.
+    """What tying costs in a sweep that tried the recommended beta1 with a longer beta2, and its standard error.
 
     None of a sweep over beta1: it has no tied betas.
     """
-    if sweep.varied not in ("tied", "pairs"):
-        return None
-    tied, pairs = _tied_and_pairs(sweep)
-    if not pairs or tied.at_least:
-        return None
-    points = [(math.log(RECOMMENDED.one_minus_beta(sweep.steps)), tied.percent, tied.se or UNKNOWN_SE)]
-    points += [(math.log(1 - beta2), percent, se or UNKNOWN_SE) for beta2, (percent, se) in pairs.items()]
-    points.sort(reverse=True)
-    x = max(math.log(1 - beta2_for(sweep.steps)), points[-1][0])
-    (x1, one, se1), (x2, two, se2) = next(pair for pair in itertools.pairwise(points) if pair[0][0] >= x >= pair[1][0])
-    share = (x1 - x) / (x1 - x2)
-    return tied.percent - one - share * (two - one), math.hypot(tied.se or UNKNOWN_SE, (1 - share) * se1, share * se2)
-
-
-def _tied_and_pairs(sweep: EvidenceSweep) -> tuple[Excess, dict[float, tuple[float, float | None]]]:
-    """The tied recommended beta; by longer beta2, what the recommended beta1 with it loses over the best tied; se."""
     measured, own = curve(sweep), math.log(RECOMMENDED.one_minus_beta(sweep.steps))
     assert measured is not None  # only those with a curve are asked
-    best = measured.best.loss
-    pairs: dict[float, tuple[float, float | None]] = {}
+    tied = measured.at(1 - math.exp(own))
+    pairs: dict[float, tuple[float, float]] = {}  # by log(1 - beta2), the lowest loss and its standard error
     for cell in sweep.cells:
-        longer = not cell.tied and math.log(1 - cell.beta2) < own - EDGE
-        if longer and cell.loss is not None and abs(math.log(1 - cell.beta1) - own) <= EDGE:
-            percent, se = 100 * (cell.loss / best - 1), None if cell.se is None else 100 * cell.se / best
-            pairs[cell.beta2] = min(pairs.get(cell.beta2, (math.inf, None)), (percent, se), key=lambda pair: pair[0])
-    return measured.at(1 - math.exp(own)), pairs
+        x, beside = math.log(1 - cell.beta2), abs(math.log(1 - cell.beta1) - own) <= EDGE
+        if beside and not cell.tied and x < own - EDGE and cell.loss is not None:
+            best, se = measured.best.loss, cell.se
+            loss = 100 * (cell.loss / best - 1), UNKNOWN_SE if not se else 100 * se / best
+            pairs[x] = min(pairs.get(x, loss), loss, key=lambda one: one[0])
+    if sweep.varied not in ("tied", "pairs") or not pairs or tied.at_least:
+        return None
+    tied_se = tied.se or UNKNOWN_SE
+    points = sorted([(own, (tied.percent, tied_se)), *pairs.items()], reverse=True)
+    x = max(math.log(1 - beta2_for(sweep.steps)), points[-1][0])
+    (x1, (one, se1)), (x2, (two, se2)) = next(pair for pair in itertools.pairwise(points) if pair[1][0] <= x)
+    share = (x1 - x) / (x1 - x2)
+    return tied.percent - one - share * (two - one), math.hypot(tied_se, (1 - share) * se1, share * se2)
 
 
 def _apart(sweep: EvidenceSweep, steps: float, tokens: float | None) -> float:

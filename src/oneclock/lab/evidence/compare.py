@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from oneclock.evidence.excess import Excess, curve
+from oneclock.evidence.excess import Excess
 from oneclock.evidence.model import deciding
+from oneclock.evidence.near import excess_of
 from oneclock.evidence.table import EvidenceSweep, chose, sweeps
 from oneclock.lab.paper.published import losses_study
 from oneclock.rule import RECOMMENDED, Fixed, PiecewisePower, Refresh, Rule, nearest_beta
@@ -109,15 +110,7 @@ def group(name: str, own: Sequence[EvidenceSweep], rules: Mapping[str, Rule] = C
 
 
 def _loss(own: Sequence[EvidenceSweep], rule: Rule) -> Loss:
-    excess = []
-    for sweep in own:
-        measured = curve(sweep)
-        assert measured is not None  # see `deciding`
-        try:
-            excess.append(measured.at(rule(sweep.steps)))
-        except ValueError:  # the rule has no beta for so short a training
-            continue
-    return _risk(excess)
+    return _risk([excess for sweep in own if (excess := excess_of(sweep, rule)) is not None])
 
 
 def _risk(excess: Sequence[Excess]) -> Loss:
