@@ -29,7 +29,7 @@ def test_opens_from_disk_offline_without_a_word(open_page: Open, report: Path) -
     assert opened.asked == [report.as_uri()]
     opened.page.locator("#more > summary").click()
     opened.page.wait_for_selector("#figures svg[role=img]")
-    assert opened.page.locator("#figures svg[role=img]").count() == 3 + 1  # sweeps, rules
+    assert opened.page.locator("#figures svg[role=img]").count() == 3  # sweeps
 
 
 def test_hostile_names_are_text(open_page: Open, report: Path) -> None:

@@ -58,14 +58,14 @@ def test_differences_to_the_best_beta_hold_together_and_the_ties_hold_the_true_b
 def test_what_rules_cost_against_the_best_beta(noise, repeats, least):
     """Rules of one sweep together; each at its own beta, between two swept ones or at one of them."""
     rng, hits, bend = np.random.default_rng(10), [], 0.06
-    rules = [(str(beta), Fixed(beta)) for beta in (0.75, 0.86, 0.9, 0.95)]
+    rules = [Fixed(beta) for beta in (0.75, 0.86, 0.9, 0.95)]
     for _ in range(repeats):
         best = rng.uniform(-1.2, -0.6)
         sweep = tuned_sweep(rng, 4000, best, bend=bend, noise=noise)
         one = fitted(sweep)
         level = {beta: bend * (math.log10(1 - beta) - best) ** 2 for beta in sweep.betas}
         right = []
-        for cost in (rule_cost(one, name, rule, 4000) for name, rule in rules):
+        for cost in (rule_cost(one, rule, 4000) for rule in rules):
             true = sum(part * level[b] for b, part in between(cost.beta, sweep.betas).items()) - level[one.best.beta]
             right.append(math.expm1(true) in cost.interval if cost.interval else abs(true) < 1e-12)
         hits.append(all(right))

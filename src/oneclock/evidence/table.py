@@ -182,14 +182,22 @@ def _what_varies(cells: Sequence[Cell]) -> str:
 
 def _cell(row: Mapping[str, str]) -> Cell:
     beta1 = row.get("beta1") or row.get("beta", "")
-    betas = {"beta1": beta1, "beta2": row.get("beta2") or beta1}
-    numbers = {name: _number(text, name) for name, text in betas.items()}
-    for name, beta in numbers.items():
-        if beta is None or not 0 <= beta < 1:
-            raise ValueError(f"{name} must be a number in [0, 1), got {betas[name]!r}")
     lr, loss, se = (_number(row.get(name, ""), name) for name in ("lr", "loss", "se"))
-    finite = loss if loss is not None and math.isfinite(loss) else None
-    return Cell(*numbers.values(), lr, _whole(row.get("seeds", ""), "seeds") or 1, finite, se)  # type: ignore[arg-type]
+    return Cell(
+        beta1=_beta(beta1, "beta1"),
+        beta2=_beta(row.get("beta2") or beta1, "beta2"),
+        lr=lr,
+        seeds=_whole(row.get("seeds", ""), "seeds") or 1,
+        loss=loss if loss is not None and math.isfinite(loss) else None,
+        se=se,
+    )
+
+
+def _beta(text: str, name: str) -> float:
+    beta = _number(text, name)
+    if beta is None or not 0 <= beta < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), got {text!r}")
+    return beta
 
 
 def _number(text: str, name: str) -> float | None:

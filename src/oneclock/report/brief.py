@@ -14,20 +14,17 @@ from oneclock.report.overview import overview_table
 from oneclock.report.tables import headings, shown_cells
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.results import BetaPoint, ExperimentResult
+from oneclock.stats.results import ExperimentResult
 from oneclock.stats.tables import EVERY, Table
 from oneclock.stats.verdict import bounds_words, comparison_words, in_brackets
 
 
 def in_words(analysis: Analysis, width: int = 80) -> str:
-    """The first lines of an analysis: for one experiment its answer and its betas, for several one row each.
+    """The first lines of an analysis, as `oneclock analyse` prints them: an answer with its betas, or one row each.
 
     Args:
         analysis: The result of `analyse`.
         width: Columns to wrap at.
-
-    Returns:
-        Plain text, as `oneclock analyse` prints it.
 
     >>> from oneclock.stats import analyse
     >>> table = {"experiment": "aaa", "budget": [9_000] * 3, "beta": [0.5, 0.9, 0.99], "min_val_loss": [3, 1, 2]}
@@ -96,20 +93,11 @@ def _betas(result: ExperimentResult, width: int) -> Iterator[str]:
     rows = []
     for p in result.points:
         lr = ("-" if p.lr is None else f"{p.lr:g}",) if with_lr else ()
-        memory = f"{1 / (1 - p.beta):,.4g}"
-        rows.append((f"{p.beta:g}", *lr, memory, f"{p.loss:.5g}", _above(p, result), _between(p), str(p.seeds)))
+        at_most = "<= " if p.beta in result.best.not_measured else ""
+        above = "best" if p.beta == result.best.beta else f"{at_most}{_percent(p.excess)}"
+        ci = "-" if p.interval is None else f"{_percent(p.interval.lower)} to {_percent(p.interval.upper)}"
+        rows.append((f"{p.beta:g}", *lr, f"{1 / (1 - p.beta):,.4g}", f"{p.loss:.5g}", above, ci, str(p.seeds)))
     yield from columns(heads, rows, width)
-
-
-def _above(point: BetaPoint, result: ExperimentResult) -> str:
-    if point.beta == result.best.beta:
-        return "best"
-    return f"{'<= ' if point.beta in result.best.not_measured else ''}{_percent(point.excess)}"
-
-
-def _between(point: BetaPoint) -> str:
-    interval = point.interval
-    return "-" if interval is None else f"{_percent(interval.lower)} to {_percent(interval.upper)}"
 
 
 _HEADS = {"Best beta": "best", "(0.9, 0.999)": "0.9/0.999", "(0.9, 0.95)": "0.9/0.95", "recommended": "recom."}

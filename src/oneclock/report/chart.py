@@ -1,8 +1,7 @@
 """Figures as plain values: one definition per figure, drawn by matplotlib on paper and by the page's script.
 
-All axes are linear: a logarithmic or memory axis has transformed positions and its own tick labels, so the renderers
-need not know about it. Colours are names (`c0`.. for roles, `r00`.. for a ramp), whose values are in `palette`; every
-series also differs by its line or its marker.
+All axes are linear: a logarithmic or memory axis has transformed positions and its own tick labels. Colours are names,
+whose values are in `palette`.
 """
 
 from __future__ import annotations
@@ -122,16 +121,15 @@ def memory_axis(betas: Iterable[float]) -> Axis:
     >>> [label for _, label in axis.ticks], axis.beyond
     (['0', '0.9', '0.99'], ('1', '10', '100'))
     """
-    values = sorted(set(betas))
-    positions = [memory_position(beta) for beta in values]
-    wide = positions[-1] - positions[0]
-    margin = 0.05 * (wide or 1.0)
-    ticks: list[tuple[float, str]] = []
-    for position, beta in zip(positions, values, strict=True):
-        if not ticks or position - ticks[-1][0] >= wide / _MOST * 0.99:
-            ticks.append((position, short_beta(beta)))
+    marks = [(memory_position(beta), short_beta(beta)) for beta in sorted(set(betas))]
+    low, high = marks[0][0], marks[-1][0]
+    margin = 0.05 * ((high - low) or 1.0)
+    ticks = marks[:1]
+    for mark in marks[1:]:
+        if mark[0] - ticks[-1][0] >= (high - low) / _MOST * 0.99:
+            ticks.append(mark)
     steps = tuple(f"{round(10**position, 1 if position < 1 else 0):,g}" for position, _ in ticks)
-    return Axis("β; above, its memory in steps", positions[0] - margin, positions[-1] + margin, tuple(ticks), steps)
+    return Axis("β; above, its memory in steps", low - margin, high + margin, tuple(ticks), steps)
 
 
 def memory_position(beta: float) -> float:
@@ -158,7 +156,7 @@ def log_axis(label: str, low: float, high: float) -> Axis:
 
 
 def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
-    """A linear axis from `low` to `high` with about that many round ticks.
+    """A linear axis with about that many round ticks.
 
     >>> number_axis("gap", 0, 1.9).ticks[:2]
     ((0.0, '0'), (0.5, '0.5'))
@@ -179,5 +177,5 @@ def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
     (-6.0, 106.0)
     """
     given = list(values)
-    margin = share * (max(given) - min(given))
-    return min(given) - margin, max(given) + margin
+    low, high = min(given), max(given)
+    return low - share * (high - low), high + share * (high - low)

@@ -1,18 +1,17 @@
 """A report on disk: the page, the tables, the figures and the data behind them, in one folder.
 
 DIR/report.html
-DIR/tables/NAME.csv .tex
+DIR/tables/NAME.csv
 DIR/figures/NAME.png .svg .pdf
 DIR/data/runs.csv curves.csv analysis.json
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,13 +19,12 @@ from typing import Any
 
 from oneclock.plain_text import plain_cell
 from oneclock.report import plot
-from oneclock.report import tables as rendering
 from oneclock.report.chart import Figure
 from oneclock.report.overview import overview_figure, overview_table
 from oneclock.report.page import page
-from oneclock.report.several import gaps_figure
 from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figure
+from oneclock.report.tables import save_table, write_csv
 from oneclock.rule import Rule
 from oneclock.runs.columns import STATES
 from oneclock.runs.record import RunRecord
@@ -81,11 +79,8 @@ def tables_of(analysis: Analysis) -> list[Table]:
 
 def figures_of(analysis: Analysis) -> list[Figure]:
     """The figures of the page beside the curves; the first is that of the first screen."""
-    sweeps = [sweep_figure(analysis), *surface_figures(analysis), gaps_figure(analysis)]
-    if len(analysis.experiments) == 1:
-        return sweeps
-    first = overview_figure(analysis)
-    return [first, *sweeps]
+    first = [overview_figure(analysis)] if len(analysis.experiments) > 1 else []
+    return [*first, sweep_figure(analysis), *surface_figures(analysis)]
 
 
 def write_report(source: str | Path, out: str | Path | None = None, *, rules: Sequence[Rule] = ()) -> Path:
@@ -110,11 +105,7 @@ def write_report(source: str | Path, out: str | Path | None = None, *, rules: Se
 
 
 def default_folder(source: Path) -> Path:
-    """The default folder of a report: below a study's folder, or `report` for a file.
-
-    >>> default_folder(Path("runs.csv")).name
-    'report'
-    """
+    """The default folder of a report: below a study's folder, or `report` for a file."""
     return source / "report" if source.is_dir() else Path("report")
 
 
@@ -129,12 +120,14 @@ def write_subject(subject: Subject, out: Path, command: str, formats: Sequence[s
     except (FileExistsError, NotADirectoryError):
         raise ValueError(f"{out} is a file and cannot be the report's folder; name another (--out)") from None
     for table in tables:
-        rendering.save_table(table, out / "tables")
+        save_table(table, out / "tables")
     _write_data(subject, out / "data")
     if formats:
         for figure in (*figures, *curves):
             plot.save_figure(figure, out / "figures", formats)
-    return _moved(out / "report.html", page(subject, tables, figures, curves, command, formats))
+    aside = out / f".report.html.{os.getpid()}-{os.urandom(4).hex()}"  # a browser that reloads sees a complete page
+    aside.write_text(page(subject, tables, figures, curves, command, formats), encoding="utf-8")
+    return aside.replace(out / "report.html")
 
 
 _RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", "status")
@@ -142,24 +135,20 @@ _RUN = ("experiment", "split", "budget", "t_es", "beta", "beta2", "lr", "seed", 
 
 def _write_data(subject: Subject, folder: Path) -> None:
     """Every run, every evaluation, and the analysis: the numbers behind the figures, in full precision."""
-    folder.mkdir(parents=True, exist_ok=True)
     runs = [(_head(sweep, run), run) for sweep in subject.study.sweeps for run in sweep.runs]
     losses = ((*head, run.best_loss, run.best_train_loss) for head, run in runs)
-    _write_csv(folder / "runs.csv", (*_RUN, "min_val_loss", "min_train_loss"), losses)
+    write_csv(folder / "runs.csv", (*_RUN, "min_val_loss", "min_train_loss"), losses)
     evaluations = ((*head, *one) for head, run in runs for one in _evaluations(run))
-    _write_csv(folder / "curves.csv", (*_RUN, "step", "val_loss", "train_loss"), evaluations)
+    write_csv(folder / "curves.csv", (*_RUN, "step", "val_loss", "train_loss"), evaluations)
     text = json.dumps(as_json(subject.analysis), indent=1, allow_nan=False)
     (folder / "analysis.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _head(sweep: Sweep, run: RunRecord) -> tuple[Any, ...]:
-    """The cells that name a run in a table, with its status: without it a diverged run would look like a good one, and
-    nobody would know that a beta without a result was swept.
-    """
+    """The cells that name a run. With its status: otherwise a diverged run would look like a good one."""
     beta, beta2 = (run.beta, None) if run.key.is_tied else run.key.betas
     status = "diverged" if run.diverged else run.status if run.status in STATES else "unfinished"
-    name = plain_cell(sweep.name)
-    return name, sweep.split, sweep.budget, sweep.t_es, beta, beta2, run.lr, run.seed, status
+    return plain_cell(sweep.name), sweep.split, sweep.budget, sweep.t_es, beta, beta2, run.lr, run.seed, status
 
 
 def _evaluations(run: RunRecord) -> Iterator[tuple[float, float | None, float | None]]:
@@ -167,17 +156,3 @@ def _evaluations(run: RunRecord) -> Iterator[tuple[float, float | None, float | 
     val, train = ({} if one is None else dict(zip(one.steps, one.losses, strict=True)) for one in (run.val, run.train))
     for step in sorted(val | train) or [0]:
         yield step, val.get(step), train.get(step)
-
-
-def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([columns])
-        csv.writer(file).writerows(rows)
-
-
-def _moved(path: Path, text: str) -> Path:
-    """Write to a temporary file, then move it: a browser that reloads sees a complete page."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    aside.write_text(text, encoding="utf-8")
-    os.replace(aside, path)
-    return path

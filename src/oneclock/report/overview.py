@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from oneclock.recommend import short_beta
 from oneclock.report.chart import Figure
@@ -36,20 +36,17 @@ def overview_table(analysis: Analysis) -> Table:
     first = len(columns)
     columns += [Column(name, ABOVE, ".2f", percent=True) for name in costs[0]]
     rows: list[tuple[Cell, ...]] = []
-    for result, cost in zip(analysis.experiments, costs, strict=True):
+    different = set()
+    for row, (result, cost) in enumerate(zip(analysis.experiments, costs, strict=True)):
         best = result.best
         beta = None if best.beta is None else short_beta(best.beta)
         interval = None if best.interval is None else ci_words(best.interval).partition("CI ")[2]
         lr = (best.lr,) if with_lr else ()
         above = (None if one is None else round(one.value, 4) + 0.0 for one in cost.values())
         rows.append((result.name, result.steps, beta, interval, *lr, *above))
-    different = frozenset(
-        (row, first + index)
-        for row, cost in enumerate(costs)
-        for index, one in enumerate(cost.values())
-        if one is not None and one.significant
-    )
-    return Table("overview", "All experiments", tuple(columns), tuple(rows), different, notes=tuple(_notes(costs)))
+        different |= {(row, at) for at, one in enumerate(cost.values(), first) if one and one.significant}
+    notes = (_note(costs),)
+    return Table("overview", "All experiments", tuple(columns), tuple(rows), frozenset(different), notes=notes)
 
 
 def _costs(result: ExperimentResult) -> dict[str, Difference | None]:
@@ -62,13 +59,13 @@ def _costs(result: ExperimentResult) -> dict[str, Difference | None]:
     return costs
 
 
-def _notes(costs: Sequence[dict[str, Difference | None]]) -> Iterator[str]:
+def _note(costs: Sequence[dict[str, Difference | None]]) -> str:
     shown = [one for cost in costs for one in cost.values()]
     bold = " Bold: statistically different from the best beta." if any(one and one.significant for one in shown) else ""
     dash = " A dash: not measured." if None in shown else ""
     if any(one and math.isinf(one.value) for one in shown):
         dash += " inf: a run diverged."
-    yield f"Losses in percent above the best beta of the sweep, paired by seed; below 0 is better.{bold}{dash}"
+    return f"Losses in percent above the best beta of the sweep, paired by seed; below 0 is better.{bold}{dash}"
 
 
 def overview_figure(analysis: Analysis) -> Figure:

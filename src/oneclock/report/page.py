@@ -1,14 +1,13 @@
 """The page: one HTML file that opens from disk with no network.
 
-One experiment opens with its answer and its valley; several open with one table and one picture. Details are folded.
-
-The plots are drawn by the page's own script from the same chart values as the printed figures. Everything that comes
-from the data is escaped by the template, and a content security policy lets no other script run.
+Its own script draws the plots from the same chart values as the printed figures. The template escapes everything that
+comes from the data, and a content security policy lets no other script run.
 """
 
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import platform
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from oneclock.report import words
 from oneclock.report.chart import Chart, Figure
 from oneclock.report.palette import colours
-from oneclock.report.tables import FORMATS, column_groups, numeric_columns, shown_cells
+from oneclock.report.tables import column_groups, numeric_columns, shown_cells
 from oneclock.stats.tables import Table
 from oneclock.stats.verdict import comparison_words
 
@@ -37,10 +36,7 @@ def page(
     command: str,
     formats: Sequence[str],
 ) -> str:
-    """The page of a subject. The first figure is on the first screen; with several experiments the first table is too.
-
-    `formats` are those of the printed figures beside the page.
-    """
+    """The page. The first figure is on the first screen; with several experiments the first table is too."""
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
@@ -61,7 +57,6 @@ def page(
         version=version("oneclock"),
         python=platform.python_version(),
         data_files=DATA_FILES,
-        table_formats=FORMATS,
         table_groups=column_groups,
         table_cells=shown_cells,
         table_numeric=numeric_columns,
@@ -84,18 +79,11 @@ def page(
 
 def chart_data(chart: Chart) -> dict[str, Any]:
     """A chart as the page reads it: numbers with six digits, without empty fields."""
-    return {
-        "title": chart.title,
-        "x": vars(chart.x),
-        "y": vars(chart.y),
-        "series": [
-            {name: _short(value) for name, value in vars(series).items() if name in "xy" or value not in ("", ())}
-            for series in chart.series
-        ],
-        "spans": [vars(span) for span in chart.spans],
-        "lines": [vars(line) for line in chart.lines],
-        "folded": chart.folded,
-    }
+    series = [
+        {name: _short(value) for name, value in vars(series).items() if name in "xy" or value not in ("", ())}
+        for series in chart.series
+    ]
+    return dataclasses.asdict(dataclasses.replace(chart, series=())) | {"series": series}
 
 
 def _short(value: Any) -> Any:

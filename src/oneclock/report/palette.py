@@ -26,20 +26,14 @@ _MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond", "cros
 
 @cache
 def colours(dark: bool = False) -> dict[str, str]:
-    """Every colour by its name.
-
-    >>> colours()["c0"]
-    '#0072B2'
-    """
+    """Every colour by its name: `c0`.. for roles, `r00`.. for the ramp."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     low, high = (0.25, 1.0) if dark else (0.0, 0.85)
-    ramp = (to_hex(colormaps["viridis"](low + (high - low) * step / (STEPS - 1))) for step in range(STEPS))
-    roles = ROLES_DARK if dark else ROLES
-    return {f"c{index}": role for index, role in enumerate(roles)} | {
-        f"r{index:02d}": shade for index, shade in enumerate(ramp)
-    }
+    viridis, roles = colormaps["viridis"], ROLES_DARK if dark else ROLES
+    shades = {f"r{step:02d}": to_hex(viridis(low + (high - low) * step / (STEPS - 1))) for step in range(STEPS)}
+    return {f"c{index}": role for index, role in enumerate(roles)} | shades
 
 
 def ramp(index: int, count: int) -> str:

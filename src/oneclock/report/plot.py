@@ -17,33 +17,15 @@ FORMATS = ("png", "svg", "pdf")
 
 _DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1, 1.6)), "dashdot": (0, (6, 2, 1, 2))}
 _MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "cell": "s",
-    "triangle": "^",
-    "diamond": "D",
-    "star": "*",
-    "cross": "x",
-    "frame": "D",
-    "ring": "o",
-    "none": "",
+    **{"circle": "o", "square": "s", "cell": "s", "triangle": "^", "diamond": "D"},
+    **{"star": "*", "cross": "x", "frame": "D", "ring": "o", "none": ""},
 }
 _SIZES = {"star": 9.0, "diamond": 6.0, "cross": 5.0, "frame": 9.0, "ring": 4.5, "cell": 11.0}
 _STYLE: dict[str, Any] = {
-    "font.size": 8.5,
-    "axes.titlesize": 9,
-    "axes.labelsize": 8.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#E5E7EB",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "svg.hashsalt": "oneclock",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
-    "font.family": "DejaVu Sans",
+    **{"font.family": "DejaVu Sans", "font.size": 8.5, "axes.titlesize": 9, "axes.labelsize": 8.5},
+    **{"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 8},
+    **{"axes.grid": True, "grid.color": "#E5E7EB", "grid.linewidth": 0.6},
+    **{"svg.hashsalt": "oneclock", "svg.fonttype": "path", "pdf.fonttype": 42},
     "text.parse_math": False,  # names are data: a dollar sign in a name does not start a formula
 }
 _UNDATED: dict[str, dict[str, Any]] = {
@@ -55,7 +37,7 @@ _TICKS = {1: 10, 2: 7, 3: 4}
 """Along x, by the number of columns."""
 _LEGEND_LETTERS, _LEGEND_HANDLE = 125, 8
 """About how many letters fit in a row of the legend, and how many a handle takes."""
-_NAMED_ROW, _PANEL, _WIDTH, _LEGEND_ROW = 0.21, 2.3, 7.2, 0.19
+_PANEL, _WIDTH, _LEGEND_ROW = 2.3, 7.2, 0.19
 
 
 def save_figure(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -83,14 +65,14 @@ def _drawn(figure: Figure) -> Any:
     letters = max(map(len, handles), default=0) + _LEGEND_HANDLE
     wide = min(max(_LEGEND_LETTERS // letters, 1), 4, max(len(handles), 1))
     legend_rows = math.ceil(len(handles) / wide)
-    height = rows * max(map(_panel_height, figure.charts)) + legend_rows * _LEGEND_ROW + 0.35
+    panel = _PANEL if all(chart.title for chart in figure.charts) else 1.5 * _PANEL
+    height = rows * panel + legend_rows * _LEGEND_ROW + 0.35
     paper = Paper(figsize=(_WIDTH, height), layout="constrained")
     axes = paper.subplots(rows, figure.columns, squeeze=False).flatten()
     for chart, axis in zip(figure.charts, axes, strict=False):
         _draw(chart, axis, ticks=_TICKS[min(figure.columns, 3)])
-    for index, axis in enumerate(axes):
-        if index >= len(figure.charts):
-            axis.set_visible(False)
+    for axis in axes[len(figure.charts) :]:
+        axis.set_visible(False)
     paper.suptitle(printable(figure.title), fontsize=10.5, fontweight="bold", x=0.01, ha="left")
     paper.legend(
         handles=list(handles.values()), labels=list(map(printable, handles)), loc="outside lower center", ncols=wide
@@ -98,14 +80,8 @@ def _drawn(figure: Figure) -> Any:
     return paper
 
 
-def _panel_height(chart: Chart) -> float:
-    """Room for every name of a named axis; one height for all others."""
-    named = chart.y.low > chart.y.high
-    return 0.7 + _NAMED_ROW * len(chart.y.ticks) if named else _PANEL * (1.0 if chart.title else 1.5)
-
-
 def _draw(chart: Chart, axis: Any, ticks: int) -> None:
-    """One pair of axes, with at most `ticks` ticks along x."""
+    """One pair of axes, with at most `ticks` upright ticks along x."""
     _draw_marks(chart, axis)
     axis.set_title(printable(chart.title), loc="left")
     axis.set_xlim(chart.x.low, chart.x.high)
@@ -145,13 +121,12 @@ def _legend(figure: Figure) -> dict[str, Any]:
     others: dict[str, Any] = {}
     for chart in figure.charts:
         for series in chart.series:
-            if series.group:
-                entries.setdefault(series.group, Line2D([], [], **_series(series)))
+            entries.setdefault(series.group, Line2D([], [], **_series(series)))
         for line in chart.lines:
             others.setdefault(line.label, Line2D([], [], **_line(line)))
         for span in chart.spans:
             others.setdefault(span.label, Patch(**_span(span)))
-    return entries | others
+    return {name: one for name, one in (entries | others).items() if name}
 
 
 def _series(series: Trace) -> dict[str, Any]:

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from oneclock.report import palette
-from oneclock.report.chart import (
-    Axis,
-    Chart,
-    Dash,
-    Figure,
-    Marker,
-    Span,
-    Trace,
-    log_axis,
-    memory_axis,
-    memory_position,
-    trace,
-)
+from oneclock.report.chart import Axis, Chart, Figure, Span, Trace, log_axis, memory_axis, memory_position, trace
 from oneclock.report.sweeps import experiments_to_draw
 from oneclock.runs.key import safe_name
 from oneclock.stats.analyse import Analysis
@@ -47,58 +37,47 @@ def surface_figures(analysis: Analysis) -> Iterator[Figure]:
 def plane_chart(surface: Surface) -> Chart:
     """The cells over beta and learning rate, the lowest of them, and the fitted pair where there is one."""
     lrs = [cell.lr for cell in surface.cells]
+    betas = memory_axis(cell.beta for cell in surface.cells)
+    low, high = min(lrs) / 1.3, max(lrs) * 1.3
     lowest = min(surface.cells, key=lambda cell: (cell.loss, cell.beta, cell.lr))
-    star = (memory_position(lowest.beta), math.log10(lowest.lr), f"lowest: {_words(lowest)}")
     return Chart(
         title="beta and learning rate",
-        x=_betas(surface),
-        y=log_axis("learning rate", min(lrs) / 1.3, max(lrs) * 1.3),
+        x=betas,
+        y=log_axis("learning rate", low, high),
         series=(
             *_shades(surface),
-            *_path(surface),
-            trace("lowest cell", [star], palette.ORACLE, marker="star"),
-            *_fitted(surface),
+            _cells("lowest cell", [lowest], palette.ORACLE, "star"),
+            *_fitted(surface, low, high),
         ),
-        spans=tuple(_span(surface)),
+        spans=tuple(_span(surface, betas)),
     )
 
 
-def _finite(surface: Surface) -> list[SurfaceCell]:
-    return [cell for cell in surface.cells if math.isfinite(cell.loss)]
-
-
-def _betas(surface: Surface) -> Axis:
-    return memory_axis(cell.beta for cell in surface.cells)
-
-
 def _shades(surface: Surface) -> Iterator[Trace]:
-    """The cells in shades by the rank of their loss, the lowest first; those without a finite loss are crosses."""
-    ranked = sorted(_finite(surface), key=lambda cell: cell.loss)
+    """The cells in shades by the rank of their loss, those without a finite loss as crosses, and the path of the best.
+
+    The path goes through the lowest cell of each learning rate, from the smallest up.
+    """
+    ranked = sorted((cell for cell in surface.cells if math.isfinite(cell.loss)), key=lambda cell: cell.loss)
     for shade in range(SHADES):
-        part = ranked[shade * len(ranked) // SHADES : (shade + 1) * len(ranked) // SHADES]
-        if part:
+        if part := ranked[shade * len(ranked) // SHADES : (shade + 1) * len(ranked) // SHADES]:
             name = f"loss {part[0].loss:.4g} to {part[-1].loss:.4g}"
             yield _cells(name, part, palette.ramp(SHADES - 1 - shade, SHADES), "cell")
-    lost = [cell for cell in surface.cells if not math.isfinite(cell.loss)]
-    if lost:
+    if lost := [cell for cell in surface.cells if not math.isfinite(cell.loss)]:
         yield _cells("no finite loss", lost, palette.INK, "cross")
-
-
-def _cells(name: str, cells: Iterable[SurfaceCell], color: str, marker: Marker, dash: Dash = "none") -> Trace:
-    return trace(name, [(memory_position(c.beta), math.log10(c.lr), _words(c)) for c in cells], color, dash, marker)
-
-
-def _path(surface: Surface) -> Iterator[Trace]:
-    """How the best beta moves with the learning rate: the lowest cell of each, from the smallest learning rate up."""
-    by_lr: dict[float, list[SurfaceCell]] = {}
-    for cell in _finite(surface):
-        by_lr.setdefault(cell.lr, []).append(cell)
-    best = [min(by_lr[lr], key=lambda cell: cell.loss) for lr in sorted(by_lr) if len(by_lr[lr]) >= 3]
+    counts = Counter(cell.lr for cell in ranked)
+    best = {cell.lr: cell for cell in reversed(ranked) if counts[cell.lr] >= 3}
     if len(best) > 1:
-        yield _cells("best beta at each learning rate", best, palette.INK, "none", "dashed")
+        yield _cells("best beta at each learning rate", [best[lr] for lr in sorted(best)], palette.INK, dash="dashed")
 
 
-def _fitted(surface: Surface) -> Iterator[Trace]:
+def _cells(name: str, cells: Iterable[SurfaceCell], color: str, marker: Any = "none", dash: Any = "none") -> Trace:
+    words = "lowest: " if marker == "star" else ""
+    points = [(memory_position(cell.beta), math.log10(cell.lr), words + _words(cell)) for cell in cells]
+    return trace(name, points, color, dash, marker)
+
+
+def _fitted(surface: Surface, low: float, high: float) -> Iterator[Trace]:
     """The lowest point of the fitted quadratic, and the CI of its learning rate as an upright line through it."""
     if surface.beta is None or surface.lr is None:
         return
@@ -106,16 +85,14 @@ def _fitted(surface: Surface) -> Iterator[Trace]:
     text = f"{name}: β {surface.beta:.4g}, lr {surface.lr:.3g}"
     yield trace(name, [(at, math.log10(surface.lr), text)], palette.RULE, marker="frame")
     if (between := surface.lr_interval) is not None:
-        lrs = [cell.lr for cell in surface.cells]
-        low, high = max(between.lower, min(lrs) / 1.3), min(between.upper, max(lrs) * 1.3)
+        low, high = max(between.lower, low), min(between.upper, high)
         text += f", {100 * between.level:g} % CI of the learning rate {between.lower:.3g} to {between.upper:.3g}"
         ends = [(at, math.log10(end), text) for end in (low, max(high, low))]
         yield trace("CI of its learning rate", ends, palette.RULE, "solid", group=name)
 
 
-def _span(surface: Surface) -> Iterator[Span]:
+def _span(surface: Surface, axis: Axis) -> Iterator[Span]:
     if (between := surface.beta_interval) is not None:
-        axis = _betas(surface)
         low = max(memory_position(between.lower), axis.low) if between.lower > 0 else axis.low
         high = min(memory_position(between.upper), axis.high) if between.upper < 1 else axis.high
         yield Span(low, max(low, high), palette.RULE, f"{100 * between.level:g} % CI of the fitted beta")

@@ -7,22 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
 from statistics import median, quantiles
 
 from oneclock.recommend import short_beta
 from oneclock.report import palette
-from oneclock.report.chart import (
-    Axis,
-    Chart,
-    Figure,
-    Trace,
-    memory_axis,
-    memory_position,
-    number_axis,
-    padded,
-    trace,
-)
+from oneclock.report.chart import Axis, Chart, Figure, Trace, memory_axis, memory_position, number_axis, padded, trace
 from oneclock.report.words import above
 from oneclock.runs.key import safe_name
 from oneclock.runs.record import RunRecord
@@ -53,22 +43,13 @@ CAPTION = (
 )
 
 
-def experiments_to_draw(analysis: Analysis) -> tuple[ExperimentResult, ...]:
+def experiments_to_draw(analysis: Analysis) -> Sequence[ExperimentResult]:
     """The experiments to draw, in their order: all, or in a large study the most important ones."""
-    if len(analysis.experiments) <= MANY:
-        return analysis.experiments
-    kept = sorted(analysis.experiments, key=_cost, reverse=True)[:MOST]
-    return tuple(result for result in analysis.experiments if any(result is one for one in kept))
-
-
-def words_on_rest(analysis: Analysis) -> str:
-    """A sentence on the experiments that are not drawn; empty if there are none."""
-    if (count := len(analysis.experiments)) <= MANY:
-        return ""
-    return (
-        f"Of {count:,} experiments {MOST} are drawn: those in which the recommended beta loses most. "
-        "All are in the answer above, in the tables, and in the data beside this page."
-    )
+    results = analysis.experiments
+    if len(results) <= MANY:
+        return results
+    costs = [math.inf if one.rules[0].excess is None else one.rules[0].excess for one in results]
+    return [results[at] for at in sorted(sorted(range(len(results)), key=lambda at: -costs[at])[:MOST])]
 
 
 def by_rank(runs: Sequence[RunRecord], result: ExperimentResult) -> list[RunRecord]:
@@ -77,30 +58,21 @@ def by_rank(runs: Sequence[RunRecord], result: ExperimentResult) -> list[RunReco
     return sorted(runs, key=lambda run: (not run.key.is_tied, loss.get(run.key.betas[0], math.inf), run.key.betas[0]))
 
 
-def _cost(result: ExperimentResult) -> float:
-    """What the recommended beta loses in an experiment; infinite if that was not measured."""
-    excess = result.rules[0].excess
-    return math.inf if excess is None else excess
-
-
 def sweep_figure(analysis: Analysis, name: str = "beta-sweeps", cut: float = CUT) -> Figure:
-    """One panel per experiment that is drawn."""
-    betas = all_betas(analysis)
+    """One panel per experiment that is drawn; all share an axis of every beta that some experiment swept."""
+    betas = sorted({point.beta for result in analysis.experiments for point in result.points})
     charts = tuple(sweep_chart(result, betas, cut) for result in experiments_to_draw(analysis))
-    caption = " ".join(filter(None, (CAPTION, words_on_rest(analysis))))
+    caption = CAPTION
+    if (count := len(analysis.experiments)) > MANY:
+        caption += (
+            f" Of {count:,} experiments {MOST} are drawn: those in which the recommended beta loses most. "
+            "All are in the answer above, in the tables, and in the data beside this page."
+        )
     return Figure(name, "Beta sweeps", caption, charts, min(3, len(charts)))
 
 
-def all_betas(analysis: Analysis) -> list[float]:
-    """Every beta that some experiment swept: the axis that all panels share."""
-    return sorted({point.beta for result in analysis.experiments for point in result.points})
-
-
 def sweep_chart(result: ExperimentResult, betas: Sequence[float], cut: float = CUT) -> Chart:
-    """The loss over beta of one experiment with its best beta, the recommended beta and the default betas.
-
-    The axis covers `betas`, so that panels can be compared.
-    """
+    """The loss over beta of one experiment with its best, recommended and default betas, over an axis of `betas`."""
     points = [point for point in result.points if math.isfinite(point.loss)]
     missing = [*result.not_measured, *(point.beta for point in result.points if not math.isfinite(point.loss))]
     x = memory_axis(betas)
@@ -116,14 +88,8 @@ def sweep_chart(result: ExperimentResult, betas: Sequence[float], cut: float = C
 
 def unbroken(points: Iterable[BetaPoint], missing: Collection[float]) -> Iterator[list[BetaPoint]]:
     """The points by ascending beta, split where a beta has no result: no line is drawn across it."""
-    part: list[BetaPoint] = []
-    for point in points:
-        if part and any(part[-1].beta < beta < point.beta for beta in missing):
-            yield part
-            part = []
-        part.append(point)
-    if part:
-        yield part
+    for _, part in groupby(points, key=lambda point: sum(beta < point.beta for beta in missing)):
+        yield list(part)
 
 
 def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: float) -> list[float]:
@@ -149,9 +115,7 @@ def _positions(points: Iterable[BetaPoint]) -> list[tuple[float, float, str]]:
 
 
 def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]:
-    """Open rings at betas with one seed, a star at the best beta, a frame at the recommended beta, which may lie
-    between swept betas.
-    """
+    """Rings at betas with one seed, a star at the best beta, a frame at the recommended one, which may lie between."""
     if single := [point for point in points if point.seeds == 1]:
         yield trace("one seed", _positions(single), palette.CURVE, marker="ring")
     best = [point for point in points if point.beta == result.best.beta]
