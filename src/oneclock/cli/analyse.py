@@ -26,11 +26,7 @@ Rules = Annotated[
 def command(
     source: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE_OR_STUDY]",
-            help="A long table (CSV, TSV, Parquet) or a study's folder.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="[FILE_OR_STUDY]", help="A long table (CSV, TSV, Parquet) or a study's folder."),
     ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Analyse the paper's published data instead.")] = False,
     rules: Rules = None,

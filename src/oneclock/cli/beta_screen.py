@@ -10,6 +10,7 @@ from oneclock.evidence.excess import Excess
 from oneclock.evidence.near import NearRow, RateAdvice
 from oneclock.evidence.untied import FEWEST, TwoBetas
 from oneclock.recommend import Evidence, Recommendation, format_beta
+from oneclock.rule import NAMED
 
 FEW = 3
 """With fewer sweeps than this, no advice on the learning rate is given."""
@@ -22,25 +23,24 @@ def one_beta_screen(answer: Recommendation, behind: Evidence, before: Recommenda
     betas = behind.two_betas
     tying = _tying(betas) or "cost of tying not known here (--untied)"
     keywords = f"beta={format_beta(answer.beta)}"
-    if answer.rule in ("recommended", "paper"):
-        keywords = f"horizon={math.ceil(answer.steps):_}" + (', rule="paper"' if answer.rule == "paper" else "")
+    recommended = answer.rule == "recommended"
+    if answer.rule in NAMED:
+        keywords = f"horizon={math.ceil(answer.steps):_}" + ("" if recommended else f', rule="{answer.rule}"')
     lines = [
         f"beta {format_beta(answer.beta, 3)}, a memory of {answer.memory_horizon:,.3g} steps",
         f"{_range(answer)}: expected to lose at most 0.2 % more",
         *([] if before is None else [f"without your evidence: {_range(before)}"]),
         *_notes(answer),
         "",
-        *_near(behind.near, "recommended" if answer.rule == "recommended" else "this rule"),
+        *_near(behind.near, "recommended" if recommended else "this rule"),
         "",
     ]
-    for index, text in enumerate(_lr_lines(behind.learning_rate)):
-        lines.append(f"{'' if index else 'learning rate':<16}{text}")
+    advice = iter(_lr_lines(behind.learning_rate))
+    lines += [f"learning rate   {next(advice)}", *(f"{'':<16}{text}" for text in advice)]
     lines.append(f"two betas       ({format_beta(betas.beta1, 2)}, {format_beta(betas.beta2, 2)}): {tying}")
-    if answer.rule == "recommended":
-        paper = "none: it needs more than 1,000 steps"
-        if answer.paper_beta is not None:
-            paper = f"{format_beta(answer.paper_beta, 3)} (--rule paper)"
-        lines.append(f"paper's rule    {paper}")
+    if recommended:
+        beta = None if answer.paper_beta is None else f"{format_beta(answer.paper_beta, 3)} (--rule paper)"
+        lines.append(f"paper's rule    {beta or 'none: it needs more than 1,000 steps'}")
     return [*lines, "", f"BalancedAdamW(model.parameters(), lr=..., {keywords})"]
 
 
@@ -65,7 +65,7 @@ def two_betas_screen(answer: Recommendation, behind: Evidence) -> list[str]:
 def _near(rows: Sequence[NearRow], name: str) -> list[str]:
     if not rows:
         return ["No known sweep is near this length."]
-    table = _table(
+    table = aligned(
         ("source", "weights", "steps", "sweeps", name, ".9,.999", ".9,.95"),
         (
             (
@@ -101,14 +101,14 @@ def _lr_lines(advice: Sequence[RateAdvice]) -> list[str]:
 def _beta2_rows(betas: TwoBetas) -> list[str]:
     if betas.extrapolated:
         return ["No known sweep over beta2 is near this length: beta2 is extrapolated."]
-    table = _table(
+    table = aligned(
         ("source", "weights", "steps", "tokens/step", "best", "this beta2", "tied", "0.999"),
         (
             (
                 row.source + ("" if row.lr_tuned else "^") + ("+" if row.values < FEWEST else ""),
-                _span(row.weights, row.weights),
+                _span(row.weights),
                 short_number(row.steps),
-                _span(row.tokens_per_batch, row.tokens_per_batch),
+                _span(row.tokens_per_batch),
                 format_beta(row.best_beta2, 2),
                 *map(_bounded, (row.loses, row.tied, row.torch_default)),
             )
@@ -126,8 +126,7 @@ def _beta2_rows(betas: TwoBetas) -> list[str]:
 
 def _tying(betas: TwoBetas) -> str:
     """What one beta costs against two; empty if it is not known near this length."""
-    cost = betas.tying
-    if cost is None:
+    if (cost := betas.tying) is None:
         return ""
     return f"tying costs {_percent(cost.percent)} % ({_percent(cost.low)} to {_percent(cost.high)}; {cost.tasks} tasks)"
 
@@ -140,7 +139,7 @@ def _range(answer: Recommendation) -> str:
     return f"betas from {format_beta(answer.beta_low, 2)} to {format_beta(answer.beta_high, 2)}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def aligned(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Aligned lines: the first column to the left, the others to the right."""
     lines = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -156,15 +155,12 @@ def _bounded(excess: Excess) -> str:
     return ("over " if excess.at_least and excess.percent > 0.05 else "") + _percent(excess.percent)
 
 
-def _span(low: int | None, high: int | None) -> str:
-    if low is None or high is None:
-        return ""
-    one, two = short_number(low), short_number(high)
-    return one if one == two else f"{one} to {two}"
+def _span(*ends: int | None) -> str:
+    return " to ".join(dict.fromkeys(short_number(end) for end in ends if end is not None))
 
 
 def short_number(value: float) -> str:
-    """A count with two digits or three: 83 k, 124 M, 1.2 B.
+    """A count with two digits or three.
 
     >>> short_number(250), short_number(4_748), short_number(83_280), short_number(1_168_575)
     ('250', '4.7 k', '83 k', '1.2 M')

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oneclock.cli.beta_screen import aligned
 from oneclock.evidence.excess import curve
 from oneclock.evidence.table import EvidenceSweep, read_sweeps, sources, sweeps
 
@@ -24,16 +25,17 @@ def own_sweeps(paths: Iterable[Path] | None) -> list[EvidenceSweep]:
     """The sweeps of study folders and of tables."""
     own: list[EvidenceSweep] = []
     for path in paths or ():
-        if path.is_dir():
-            from oneclock.lab.evidence.records import study_sweeps
-
-            found: Sequence[EvidenceSweep] = study_sweeps(path)
-        else:
-            found = read_sweeps(path)
+        found: Sequence[EvidenceSweep] = _of_study(path) if path.is_dir() else read_sweeps(path)
         if not any(map(curve, found)):
             raise ValueError(f"{path} has no sweep: two betas or more at the same length, model and data")
         own += found
     return own
+
+
+def _of_study(folder: Path) -> list[EvidenceSweep]:
+    from oneclock.lab.evidence.records import study_sweeps
+
+    return study_sweeps(folder)
 
 
 def command(
@@ -71,13 +73,11 @@ def command(
         plain = {name: [dataclasses.asdict(group) for group in part] for name, part in groups.items()}
         print(json.dumps(plain | {"families": [dataclasses.asdict(one) for one in fitted]}, indent=2))
         return
-    rules = list(compare.CANDIDATES)
     lines = [*_answer(groups["all"]), "", "Loss above the best beta of each sweep, in %: mean/largest"]
-    lines += _table("source", rules, groups["source"])
-    lines += ["", *_table("steps", rules, groups["steps"])]
+    lines += [*_table("source", groups["source"]), "", *_table("steps", groups["steps"])]
     lines += ["", "All of them, in %: mean/largest/mean of the worst quarter (CVaR 25 %)"]
-    lines += _table("all", rules, [*groups["all"], *groups["protocol"]], worst=True)
     lines += [
+        *_table("all", [*groups["all"], *groups["protocol"]], worst=True),
         "* took no part in choosing the rule.  > lower bound: not all sweeps reach it.",
         "~ no beta for some of these lengths.  former: recommended before.",
         "paper at T_ES: by the paper's protocol, at its useful horizons, on its grid.",
@@ -85,27 +85,21 @@ def command(
     print("\n".join([*lines, "", *_families(fitted)]))
 
 
-def _answer(groups: Sequence[Group]) -> list[str]:
+def _answer(groups: Sequence[Group]) -> Iterator[str]:
     """What the recommended rule loses, in the sweeps that chose it and in those that did not."""
-    lines = []
     for group in groups:
         loss = group.losses["recommended"]
         what = "Recommended rule, sweeps that chose it" if group.chose else "Sweeps that took no part in choosing"
-        above = f"{_digits(loss.mean or 0.0)} % above the best, {_digits(loss.largest or 0.0)} % at most"
-        lines.append(f"{what} ({loss.answered}): {above}")
-    return lines
+        above = f"{_digits(loss.mean)} % above the best, {_digits(loss.largest)} % at most"
+        yield f"{what} ({loss.answered}): {above}"
 
 
-def _table(what: str, rules: Sequence[str], groups: Sequence[Group], worst: bool = False) -> list[str]:
-    lines = [(what, "n", *rules)]
+def _table(what: str, groups: Sequence[Group], worst: bool = False) -> list[str]:
+    rows = []
     for group in groups:
         label = group.name if group.chose else f"{group.name} *"
-        lines.append((label, str(group.sweeps), *(_cell(group.losses[rule], group.sweeps, worst) for rule in rules)))
-    first, widths = (14, (12, 13, 12, 13, 13)) if worst else (20, (12, 11, 11, 12, 11))
-    return [
-        f"{label:<{first}}{count:>3}" + "".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
-        for label, count, *cells in lines
-    ]
+        rows.append((label, str(group.sweeps), *(_cell(one, group.sweeps, worst) for one in group.losses.values())))
+    return aligned((what, "n", *groups[0].losses), rows)
 
 
 def _cell(loss: Loss, sweeps: int, worst: bool) -> str:
@@ -113,39 +107,29 @@ def _cell(loss: Loss, sweeps: int, worst: bool) -> str:
     if not loss.answered:
         return "-"
     marks = ("" if loss.answered == sweeps else "~") + (">" if loss.at_least else "")
-    values = (value or 0.0 for value in (loss.mean, loss.largest, *((loss.cvar,) if worst else ())))
-    return marks + "/".join(map(_digits, values))
+    return marks + "/".join(map(_digits, (loss.mean, loss.largest, loss.cvar)[: 3 if worst else 2]))
 
 
-def _digits(percent: float) -> str:
+def _digits(percent: float | None) -> str:
+    percent = percent or 0.0
     return f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}"
 
 
 def _families(results: Sequence[FamilyResult]) -> list[str]:
-    lines = [
-        "Memories with one constant, fitted with each source left out in turn (T steps):",
-        f"{'memory':<18}{'best c':>7}{'others':>14}{'loses, %':>10}{'above recommended (95 % CI)':>29}",
-    ]
+    rows = []
     for one in results:
         values = list(one.constants_left_out.values())
         span = f"{min(values):.3g} to {max(values):.3g}"
         worse = f"{one.worse + 0.0:.2f} ({one.worse_low + 0.0:.2f} to {one.worse_high + 0.0:.2f})"
-        lines.append(f"{one.name:<18}{one.constant:>7.3g}{span:>14}{one.left_out:>10.2f}{worse:>29}")
-    return lines
+        rows.append((one.name, f"{one.constant:.3g}", span, f"{one.left_out:.2f}", worse))
+    head = ("memory", "best c", "others", "loses, %", "above recommended (95 % CI)")
+    return ["Memories with one constant, fitted with each source left out in turn (T steps):", *aligned(head, rows)]
 
 
-def _sources(every: Sequence[EvidenceSweep]) -> list[str]:
-    lines = []
+def _sources(every: Sequence[EvidenceSweep]) -> Iterator[str]:
     for source in sources().values():
-        own = [sweep for sweep in every if sweep.source == source.name]
-        if not own:
-            continue
-        steps = [sweep.steps for sweep in own]
-        what = "helped to choose the rule" if source.chose else "took no part in choosing the rule"
-        lines += [
-            f"{source.name}: {source.title}",
-            f"  {len(own)} sweeps, {min(steps):,} to {max(steps):,} steps; {what}",
-            f"  {source.reference}",
-            f"  {source.obtained}",
-        ]
-    return lines
+        if steps := [sweep.steps for sweep in every if sweep.source == source.name]:
+            what = "helped to choose the rule" if source.chose else "took no part in choosing the rule"
+            yield f"{source.name}: {source.title}"
+            yield f"  {len(steps)} sweeps, {min(steps):,} to {max(steps):,} steps; {what}"
+            yield from (f"  {source.reference}", f"  {source.obtained}")

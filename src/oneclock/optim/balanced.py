@@ -1,7 +1,6 @@
 r"""BalancedAdam and BalancedAdamW: torch's Adam and AdamW with tied betas, `beta1 = beta2 = beta`.
 
-They add to torch's classes only what the tie needs (one `beta`, a check that both betas stay equal, checkpoints that
-keep them equal) and a better default kernel. Everything else, from `foreach` to distributed checkpoints, is torch's.
+They add to torch's classes what the tie needs, and a better default kernel. Everything else is torch's.
 
 Tied betas bound the update. Both averages give the gradients g_1 .. g_t the same weights:
 
@@ -78,13 +77,6 @@ class BalancedAdam(torch.optim.Adam):
         >>> weights = [torch.nn.Parameter(torch.ones(3))]
         >>> BalancedAdam(weights, lr=3e-4, beta=0.95).beta
         0.95
-
-        A group with its own beta:
-
-        >>> embedding, matrix = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
-        >>> groups = [{"params": [embedding], "beta": 0.5}, {"params": [matrix]}]
-        >>> BalancedAdam(groups, lr=3e-4, beta=0.95).group_betas
-        [0.5, 0.95]
     """
 
     _DEFAULT_DECAY = 0.0
@@ -136,8 +128,8 @@ class BalancedAdam(torch.optim.Adam):
     def beta(self) -> float:
         """The beta of all parameter groups that have none of their own.
 
-        Setting it changes all of these groups and leaves the others. It may be set from any thread. A step that runs
-        in another thread at that moment may use the new beta for its last groups.
+        Setting it changes these groups, from any thread. A step that runs in another thread at that moment may use the
+        new beta for its last groups.
         """
         self._check_ties()
         return shared_beta(self.param_groups, self.defaults["betas"])
@@ -206,10 +198,7 @@ class BalancedAdam(torch.optim.Adam):
 
     @torch.no_grad()
     def _compact_step(self, closure: Any) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = None if closure is None else torch.enable_grad()(closure)()
         for group in self.param_groups:
             compact_group.step(group, self.state, self._checked, self._stochastic)
         return loss
@@ -261,14 +250,8 @@ class BalancedAdam(torch.optim.Adam):
 class BalancedAdamW(BalancedAdam, torch.optim.AdamW):
     r"""`torch.optim.AdamW` with tied betas: BalancedAdam with decoupled weight decay, by default 0.01.
 
-    One step, with gradient g and t counting from 1:
-
-        theta <- (1 - lr * weight_decay) * theta
-        m     <- beta * m + (1 - beta) * g
-        v     <- beta * v + (1 - beta) * g^2
-        theta <- theta - lr * (m / (1 - beta^t)) / (sqrt(v / (1 - beta^t)) + eps)
-
-    All arguments are those of BalancedAdam.
+    A step begins with `theta <- (1 - lr * weight_decay) * theta` and does not change the gradient. All arguments are
+    those of BalancedAdam.
 
     >>> weights = [torch.nn.Parameter(torch.ones(3))]
     >>> BalancedAdamW(weights, lr=3e-4, beta=0.95, weight_decay=0.1).beta

@@ -7,8 +7,7 @@ units of the learning rate. With one beta both averages move by the same weight 
 
 Then |r'| <= 1 for any gradient and any a in [0, 1]: |m| <= (1 - a)(s + eps) + a |g| <= s' + eps, because the mean of s
 and |g| is at most the root of the mean of their squares. So `r` fits in an int8 without any scale (127 levels on each
-side), and `s` in a bfloat16. Both tensors have the parameter's own shape, and no other tensor is kept. Checkpoints and
-shards treat them as any other state.
+side), and `s` in a bfloat16. Both tensors have the parameter's own shape, and no other tensor is kept.
 
 Both are rounded up or down at random (`dither`), so that their expected values are exact. Rounding to the nearest
 would not work: small `r` would never decay, and a long memory would lose small gradients.
@@ -54,12 +53,7 @@ class Update(NamedTuple):
 
 
 def new_state(p: Tensor) -> dict[str, Tensor]:
-    """The state before the first step, on the parameter's device. The step counter is an exact int64 on the CPU.
-
-    >>> state = new_state(torch.ones(2, 3))
-    >>> [(name, tuple(tensor.shape), tensor.element_size()) for name, tensor in state.items()]
-    [('step', (), 8), ('ratio', (2, 3), 1), ('scale', (2, 3), 2)]
-    """
+    """The state before the first step, on the parameter's device. The step counter is an exact int64 on the CPU."""
     return {
         "step": torch.zeros((), dtype=torch.int64, device="cpu"),  # also where another device is the default
         RATIO: torch.zeros_like(p, dtype=torch.int8),
@@ -72,8 +66,8 @@ def pack(p: Tensor, own: dict[str, Any], betas: tuple[float, float], eps: float)
 
     >>> full = {"step": torch.tensor(1.0), "exp_avg": torch.tensor([0.1]), "exp_avg_sq": torch.tensor([0.1])}
     >>> compact = pack(torch.ones(1), full, (0.9, 0.9), 1e-8)
-    >>> compact["ratio"], compact["scale"]
-    (tensor([127], dtype=torch.int8), tensor([1.], dtype=torch.bfloat16))
+    >>> compact["ratio"], compact["scale"], unpack(torch.ones(1), compact, (0.9, 0.9), 1e-8)["exp_avg"]
+    (tensor([127], dtype=torch.int8), tensor([1.], dtype=torch.bfloat16), tensor([0.1000]))
     """
     first, second = _corrections(own["step"], betas)
     s = (own["exp_avg_sq"].float() / second).sqrt()
@@ -83,13 +77,7 @@ def pack(p: Tensor, own: dict[str, Any], betas: tuple[float, float], eps: float)
 
 
 def unpack(p: Tensor, own: dict[str, Any], betas: tuple[float, float], eps: float) -> dict[str, Tensor]:
-    """Convert compact state of `p` to torch's own state, in the parameter's dtype.
-
-    >>> own = {"step": torch.tensor(1), "ratio": torch.tensor([127]), "scale": torch.tensor([1.0])}
-    >>> full = unpack(torch.ones(1), own, (0.9, 0.9), 1e-8)
-    >>> full["exp_avg"], full["exp_avg_sq"]
-    (tensor([0.1000]), tensor([0.1000]))
-    """
+    """Convert compact state of `p` to torch's own state, in the parameter's dtype."""
     first, second = _corrections(own["step"], betas)
     s = own[SCALE].float()
     averages = own[RATIO].float() / LEVELS * (s + eps) * first
@@ -103,11 +91,7 @@ def _corrections(step: Any, betas: tuple[float, float]) -> tuple[float, float]:
 
 
 def weight(beta: float, step: Any) -> Any:
-    """a, the weight of the newest gradient: 1 at the first step, 1 - beta in the long run.
-
-    >>> weight(0.75, 1), weight(0.75, 2)
-    (1.0, 0.5714285714285714)
-    """
+    """a, the weight of the newest gradient: 1 at the first step, 1 - beta in the long run."""
     return (1 - beta) / (1 - beta**step)
 
 

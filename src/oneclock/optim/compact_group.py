@@ -1,8 +1,4 @@
-"""One step of a parameter group with compact state: a kernel where there is one, otherwise the definition.
-
-The kernels are `compact_loop` (CPU, needs Numba) and `compact_triton` (CUDA and ROCm, needs Triton). They take
-contiguous tensors. Every other tensor goes to the definition, with the same numbers.
-"""
+"""One step of a parameter group with compact state: a kernel for contiguous tensors, otherwise the definition."""
 
 from __future__ import annotations
 
@@ -70,10 +66,7 @@ def check_group(group: dict[str, Any]) -> None:
 def step(
     group: dict[str, Any], state: Mapping[Tensor, dict[str, Any]], checked: dict[int, Any], stochastic: bool
 ) -> None:
-    """Update the group's parameters that have a gradient, and their state, in place.
-
-    `checked` remembers, by the id of a parameter, the tensors that passed the checks.
-    """
+    """Update the group in place. `checked` remembers, by the id of a parameter, the tensors that passed the checks."""
     compiling, beta = torch.compiler.is_compiling(), group["betas"][0]
     lr = group["lr"] if compiling else float(group["lr"])
     decay, decoupled = group["weight_decay"], group["decoupled_weight_decay"]

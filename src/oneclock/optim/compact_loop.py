@@ -1,9 +1,8 @@
 """The compact step as one loop for CPUs, compiled by Numba for the processor at hand: `compact.update`, bit for bit.
 
-All tensors of a group go through one call, by address: for small tensors the calls would cost more than the work. The
-work of a large group is divided among as many threads as torch has. Numba's own threads are not used, and the loop
-does not hold Python's lock. An option that is None is left out when the loop is compiled: a test for each element
-would cost time.
+All tensors of a group go through one call, by address: for small tensors the calls would cost more than the work. A
+large group is divided among as many threads as torch has. An option that is None is left out when the loop is
+compiled: a test for each element would cost time.
 """
 
 from __future__ import annotations
@@ -49,11 +48,7 @@ def _compiled(function: Any) -> Any:
 
 
 def run(rows: list[int], beta: float, settings: Update, dtypes: Any, device: torch.device) -> None:
-    """One step for tensors of one pair of dtypes: the parameter's and the gradient's.
-
-    `rows` has nine numbers for each tensor: the addresses of parameter, gradient, ratio, scale and step counter, then
-    the first four of its `ShardOffsets`.
-    """
+    """One step for tensors of one pair of dtypes, the parameter's and the gradient's; `rows` as in `compact_group`."""
     table = np.array(rows, dtype=np.int64).reshape(-1, 9)
     ends, steps = np.cumsum(table[:, 5]), _count(table[:, 4])
     floats, keys = np.empty((len(table), 3), dtype=np.float32), np.empty((len(table), 2), dtype=np.uint32)

@@ -34,11 +34,7 @@ _FRACTION, _TO_FRACTION, _COLUMNS = tl.constexpr(FRACTION_BITS), tl.constexpr(32
 
 
 def run(rows: list[int], beta: float, settings: Update, dtypes: Any, device: torch.device) -> None:
-    """One step for tensors of one pair of dtypes (the parameter's and the gradient's) on one device.
-
-    `rows` has nine numbers for each tensor: the addresses of parameter, gradient, ratio, scale and step counter (on the
-    CPU), then the first four of its `ShardOffsets`.
-    """
+    """One step for tensors of one pair of dtypes, the parameter's and the gradient's; `rows` as in `compact_group`."""
     table = np.array(rows, dtype=np.int64).reshape(-1, 9)
     steps = np.array([_count(address) for address in table[:, 4].tolist()])
     for step in sorted(set(steps.tolist())):

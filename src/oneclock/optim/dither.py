@@ -32,12 +32,9 @@ Block = tuple[slice, ...]
 
 
 def step_keys(step: Any) -> tuple[Any, Any]:
-    """The keys of one step: the first for the state, the second for bfloat16 parameters.
+    """The keys of one step, an int or an int64 tensor: for the state, and for bfloat16 parameters.
 
-    Works on an int and on an int64 tensor. Keys repeat after 2^31 steps.
-
-    >>> step_keys(1) == step_keys(2), step_keys(1) == step_keys(1 + 2**31)
-    (False, True)
+    They repeat after 2^31 steps.
     """
     return _hash(2 * step), _hash(2 * step + 1)
 
@@ -58,9 +55,9 @@ def _hash(x: Any) -> Any:
 class ShardOffsets(NamedTuple):
     """Positions of the local elements of a parameter, in the whole parameter.
 
-    The local elements form runs of `run` consecutive positions. The first run starts at position `first`, and the
-    starts of the runs are `stride` apart. If several axes are sharded there are no such runs and `run` is None; then
-    only `axis_offsets`, the local start along each axis, says where the elements are.
+    The local elements form runs of `run` consecutive positions: the first from `first` on, the next ones `stride`
+    further each. If several axes are sharded, `run` is None, and only `axis_offsets`, the local start along each axis,
+    says where the elements are.
     """
 
     size: int
@@ -74,11 +71,7 @@ _CACHE: dict[Any, ShardOffsets] = {}
 
 
 def shard_offsets(p: Any) -> ShardOffsets:
-    """The positions of the local part of `p`. A plain tensor is the whole parameter.
-
-    >>> shard_offsets(torch.ones(2, 3))
-    ShardOffsets(size=6, first=0, run=6, stride=6, axis_offsets=(0, 0))
-    """
+    """The positions of the local part of `p`. A plain tensor is the whole parameter."""
     size = local_tensor(p).numel()
     offsets = ShardOffsets(size, 0, size, size, (0,) * p.ndim)
     coordinate = p.device_mesh.get_coordinate() if hasattr(p, "placements") else None

@@ -1,9 +1,8 @@
 """Checks that torch's fused kernel does not make: parameter, gradient and averages share one shape and one layout.
 
 On a CPU the fused kernel walks the memory of all of them in step. With different layouts it would pair the wrong
-elements; with a shorter tensor it would leave the tensor's memory. Here a gradient or an average with another layout
-is copied, and of a distributed tensor the local part is used. A different shape, dtype or device is an error, as it is
-in torch's own loop.
+elements; with a shorter tensor it would leave the tensor's memory. Here what has another layout is copied. A different
+shape, dtype or device is an error, as in torch's own loop.
 """
 
 from __future__ import annotations
@@ -91,9 +90,9 @@ def describe_mismatch(
     part = local_tensor(p)
     for name in (name for name in names if name in tensors):
         whole, tensor = tensors[name], local_tensor(tensors[name])
-        why = (
-            "both must be alike" if name == "gradient" else "state of another parameter, or the parameter was replaced"
-        )
+        why = "state of another parameter, or the parameter was replaced"
+        if name == "gradient":
+            why = "both must be alike"
         if whole.shape != p.shape or tensor.shape != part.shape:
             return f"{name} has shape {tuple(tensor.shape)}, its parameter {tuple(part.shape)}: {why}"
         if tensor.device != part.device or (dtypes and tensor.dtype != part.dtype):

@@ -1,7 +1,6 @@
 """The parameter groups: the beta of each, the check that both of a group's betas are equal, and which weights decay.
 
-Torch reads `group["betas"]`, a pair. Here both numbers of a pair are always equal. A group uses the optimizer's beta
-unless it was given its own, as `beta` or as `horizon`; such a group has `own_beta` set to True.
+Torch reads `group["betas"]`, a pair. A group that was given a beta or a horizon of its own has `own_beta` set to True.
 """
 
 from __future__ import annotations
@@ -79,12 +78,10 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     >>> [(len(group["params"]), group["weight_decay"]) for group in decay_groups(model, 0.1)]
     [(1, 0.1), (3, 0.0)]
     """
-    decay: list[nn.Parameter] = []
-    keep: list[nn.Parameter] = []
+    groups: list[dict[str, Any]] = [{"params": [], "weight_decay": decay} for decay in (weight_decay, 0.0)]
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             owner = model.get_submodule(name.rpartition(".")[0])
-            plain = parameter.ndim < 2 or _BIAS.search(name) or "Norm" in type(owner).__name__
-            (keep if plain else decay).append(parameter)
-    groups = [{"params": decay, "weight_decay": weight_decay}, {"params": keep, "weight_decay": 0.0}]
+            keep = parameter.ndim < 2 or _BIAS.search(name) or "Norm" in type(owner).__name__
+            groups[bool(keep)]["params"].append(parameter)
     return [group for group in groups if group["params"]]

@@ -1,10 +1,6 @@
 """RefreshScheduler: a beta that follows the horizon while training runs. Beyond the paper, and off unless asked for.
 
-The paper sets one beta before training and keeps it. Two things can make that beta stale: the plan is extended, or the
-validation loss turns long before the plan ends. In both cases the rule has a new
-answer, beta' = rule(horizon'), and this scheduler walks there slowly. No experiment of the paper supports
-moving beta during a run; what can be proved is how large a step it may cause.
-
+No experiment of the paper supports moving beta during a run. What can be proved is how large a step it may cause.
 With one beta for both averages at every step, whatever its history b_1 .. b_t, they still weigh the gradients alike:
 
     m_t = sum_i w_i g_i,    v_t = sum_i w_i g_i^2,    w_i = (1 - b_i) b_(i+1) .. b_t >= 0,    sum_i w_i = 1 - b_1 .. b_t
@@ -28,7 +24,7 @@ from typing import Any, NamedTuple
 import torch
 
 from oneclock.horizon import Curve, guess_schedule, useful_horizon
-from oneclock.optim.balanced import BalancedAdam, BalancedAdamW
+from oneclock.optim.balanced import BalancedAdam
 from oneclock.rule import Rule, positive, resolve_rule
 
 logger = logging.getLogger(__name__)
@@ -40,7 +36,7 @@ _LEAST_CHANGE = 0.1  # a turn near the former one changes nothing
 
 
 class Change(NamedTuple):
-    """One line of a scheduler's history: at `step`, with `beta` in use, a new target was set, or reached."""
+    """At `step`, with `beta` in use, a new target was set, or reached."""
 
     step: int
     beta: float
@@ -81,18 +77,12 @@ class RefreshScheduler:
         pace: float = 0.1,
     ) -> None:
         inner = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps the optimizer it prepares
-        if not isinstance(inner, BalancedAdam | BalancedAdamW):
-            raise ValueError(
-                f"RefreshScheduler moves the beta of a BalancedAdam or BalancedAdamW, got {type(inner).__name__}"
-            )
+        if not isinstance(inner, BalancedAdam):
+            raise ValueError(f"RefreshScheduler moves the beta of a BalancedAdam(W), got {type(inner).__name__}")
         if all(group["own_beta"] for group in inner.param_groups):
-            raise ValueError(
-                "every parameter group has its own beta, so the scheduler would move nothing: leave it out"
-            )
+            raise ValueError("every parameter group has its own beta, so the scheduler moves nothing: leave it out")
         if not 0 < pace < 1:
-            raise ValueError(
-                f"pace must lie between 0 and 1, got {pace!r}: a memory cannot grow faster than time passes"
-            )
+            raise ValueError(f"pace must lie between 0 and 1, got {pace!r}: a memory grows no faster than time passes")
         self.optimizer, self.follow_validation, self.pace = inner, follow_validation, pace
         self.rule = resolve_rule(rule)
         self.planned_steps = planned_steps
@@ -116,9 +106,7 @@ class RefreshScheduler:
     def extend(self, to_steps: float) -> None:
         """Plan for `to_steps` in all, more than before; beta starts towards the longer plan's at the next step."""
         if positive(to_steps, "to_steps") <= self.planned_steps:
-            raise ValueError(
-                f"the plan is {self.planned_steps:,} steps already; extend it to more, not to {to_steps:,}"
-            )
+            raise ValueError(f"the plan is {self.planned_steps:,} steps already; extend it to more, not {to_steps:,}")
         self.planned_steps = to_steps
         self._aim(f"extended to {to_steps:,} steps")
 
@@ -127,9 +115,7 @@ class RefreshScheduler:
         return self.optimizer.beta
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, as plain values: with it a checkpoint can continue in the middle of a
-        change.
-        """
+        """Everything but the optimizer, as plain values: a run continues in the middle of a change."""
         state = {name: value for name, value in vars(self).items() if name != "optimizer"}
         history = [tuple(change) for change in self.history]
         return {**state, "rule": self.rule.name, "beta": self.optimizer.beta, "history": history}
@@ -155,7 +141,8 @@ class RefreshScheduler:
         self._peak_lr = max(self._peak_lr, self._lr)
         self._losses.append((self.last_step, loss))
         if len(self._losses) > _MOST_LOSSES:
-            self._losses = [_middle(pair) for pair in zip(self._losses[::2], self._losses[1::2], strict=True)]
+            pairs = zip(self._losses[::2], self._losses[1::2], strict=True)
+            self._losses = [((step + later) / 2, (loss + other) / 2) for (step, loss), (later, other) in pairs]
         self._aim("by the validation loss", least=_LEAST_CHANGE)
 
     def _aim(self, why: str, least: float = 0.0) -> None:
@@ -194,8 +181,3 @@ class RefreshScheduler:
     def _note(self, reason: str) -> None:
         self.history.append(Change(self.last_step, self.optimizer.beta, reason))
         logger.info("step %d, beta %.6g: %s", *self.history[-1])
-
-
-def _middle(pair: tuple[tuple[float, float], tuple[float, float]]) -> tuple[float, float]:
-    (step, loss), (later, other) = pair
-    return (step + later) / 2, (loss + other) / 2
