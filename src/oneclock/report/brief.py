@@ -1,7 +1,4 @@
-"""The text of an analysis for a terminal of any width: the answer or one table first, then details on request.
-
-The text is wrapped and never cut: a row that does not fit continues on the next line.
-"""
+"""The text of an analysis for a terminal of any width: wrapped, never cut."""
 
 from __future__ import annotations
 
@@ -142,10 +139,6 @@ def _exponent(alpha: float, interval: Interval | None) -> str:
 
 
 def _percent(gap: float) -> str:
-    """A fraction in percent, in up to three digits and two decimals.
-
-    >>> [_percent(gap) for gap in (0.2574, 0.0466, 0.0007)]
-    ['25.7', '4.66', '0.07']
-    """
+    """A fraction in percent, in up to three digits and two decimals."""
     value = 100 * gap
     return f"{value:.{2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0}f}"

@@ -32,8 +32,7 @@ class Axis:
 class Trace:
     """Points in their order, joined by a line unless `dash` is none; `low` and `high` bound a band, None if unknown.
 
-    `texts` are shown when the pointer is over a point; by default the x and y values. Traces of one `group` are
-    switched together and share one legend entry.
+    `texts` are shown when the pointer is over a point. Traces of one `group` share one switch and legend entry.
     """
 
     name: str
@@ -56,11 +55,7 @@ def trace(
     marker: Marker = "none",
     **others: Any,
 ) -> Trace:
-    """The trace of points (x, y, text); its name is its group where no other is given.
-
-    >>> trace("best", [(1.0, 2.0, "here")], "c0", marker="star").group
-    'best'
-    """
+    """The trace of points (x, y, text); its name is its group where no other is given."""
     x, y, texts = zip(*points, strict=True) if (points := list(points)) else ((), (), ())
     return Trace(name, x, y, color, dash, marker, texts=texts, **{"group": name} | others)
 
@@ -133,11 +128,7 @@ def memory_axis(betas: Iterable[float]) -> Axis:
 
 
 def memory_position(beta: float) -> float:
-    """u = -log10(1 - beta), which spaces the betas of the grid evenly.
-
-    >>> round(memory_position(0.999), 9)
-    3.0
-    """
+    """u = -log10(1 - beta), which spaces the betas of the grid evenly."""
     return 0.0 - math.log10(1 - beta)
 
 
@@ -171,11 +162,7 @@ def number_axis(label: str, low: float, high: float, ticks: int = 5) -> Axis:
 
 
 def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
-    """The range of the values and a margin on both sides.
-
-    >>> padded([0.0, 100.0])
-    (-6.0, 106.0)
-    """
+    """The range of the values and a margin on both sides."""
     given = list(values)
     low, high = min(given), max(given)
     return low - share * (high - low), high + share * (high - low)

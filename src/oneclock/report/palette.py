@@ -37,11 +37,7 @@ def colours(dark: bool = False) -> dict[str, str]:
 
 
 def ramp(index: int, count: int) -> str:
-    """The name of the ramp's colour for one of `count` ordered things.
-
-    >>> ramp(0, 3), ramp(2, 3)
-    ('r00', 'r12')
-    """
+    """The name of the ramp's colour for one of `count` ordered things."""
     return f"r{round(index * (STEPS - 1) / max(count - 1, 1)):02d}"
 
 

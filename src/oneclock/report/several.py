@@ -31,12 +31,9 @@ def series_figure(analysis: Analysis) -> Iterator[Figure]:
         _reference("fixed β = 0.9", Fixed(0.9), low, high, palette.FIXED, "dotted"),
     ]
     heights = [value for one in drawn for value in (*one.y, *one.low, *one.high) if value is not None]
-    chart = Chart(
-        title="",
-        x=log_axis("planned steps", low, high),
-        y=log_axis("memory 1 / (1 - β), steps", 10 ** (min(heights) - 0.05), 10 ** (max(heights) + 0.05)),
-        series=tuple(one for one in drawn if one.x),
-    )
+    x = log_axis("planned steps", low, high)
+    y = log_axis("memory 1 / (1 - β), steps", 10 ** (min(heights) - 0.05), 10 ** (max(heights) + 0.05))
+    chart = Chart("", x, y, tuple(one for one in drawn if one.x))
     caption = (
         "The best memory at each length of training, from a parabola through the losses. Bars are its 95 % CI; a side "
         "without a bar has no bound. The slope of a line is the exponent alpha of 1 - beta ~ steps ** -alpha."

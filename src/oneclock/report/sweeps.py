@@ -1,12 +1,9 @@
-"""The figures of single experiments, as plain values: the beta sweep, and the validation curves behind it.
-
-Of a large study a page draws some experiments and curves. The tables and the data beside the page have all.
-"""
+"""The figures of single experiments: the beta sweep and its validation curves; of a large study only some."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby
 from statistics import median, quantiles
 
@@ -16,7 +13,7 @@ from oneclock.report.chart import Axis, Chart, Figure, Trace, memory_axis, memor
 from oneclock.report.words import above
 from oneclock.runs.key import safe_name
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import Sweep, Sweeps, error_bars
+from oneclock.runs.sweeps import Sweeps, error_bars
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.results import BetaPoint, ExperimentResult
 from oneclock.stats.verdict import count_of
@@ -76,20 +73,12 @@ def sweep_chart(result: ExperimentResult, betas: Sequence[float], cut: float = C
     points = [point for point in result.points if math.isfinite(point.loss)]
     missing = [*result.not_measured, *(point.beta for point in result.points if not math.isfinite(point.loss))]
     x = memory_axis(betas)
-    curves = [_sweep_line(part) for part in unbroken(points, missing)]
+    # No line is drawn across a beta without a result.
+    parts = groupby(points, key=lambda point: sum(beta < point.beta for beta in missing))
+    curves = [_sweep_line(list(part)) for _, part in parts]
     marks = [*_marks(result, points), *_default_betas(result, x)]
-    return Chart(
-        title=result.name,
-        x=x,
-        y=number_axis("smallest validation loss", *padded(_in_sight(curves, marks, cut))),
-        series=(*curves, *marks),
-    )
-
-
-def unbroken(points: Iterable[BetaPoint], missing: Collection[float]) -> Iterator[list[BetaPoint]]:
-    """The points by ascending beta, split where a beta has no result: no line is drawn across it."""
-    for _, part in groupby(points, key=lambda point: sum(beta < point.beta for beta in missing)):
-        yield list(part)
+    y = number_axis("smallest validation loss", *padded(_in_sight(curves, marks, cut)))
+    return Chart(result.name, x, y, (*curves, *marks))
 
 
 def _in_sight(curves: Iterable[Trace], marks: Iterable[Trace], cut: float) -> list[float]:
@@ -111,7 +100,14 @@ def _sweep_line(points: list[BetaPoint]) -> Trace:
 
 
 def _positions(points: Iterable[BetaPoint]) -> list[tuple[float, float, str]]:
-    return [(memory_position(point.beta), point.loss, point_words(point)) for point in points]
+    """Where the points are, and in words: beta, loss, gap with its interval, seeds."""
+    positions = []
+    for point in points:
+        lr = "" if point.lr is None else f", lr {point.lr:g}"
+        cost = above(point.excess, point.interval) if point.excess else "the best"
+        text = f"β {point.beta:g}{lr}: loss {point.loss:.5g}, {cost}, {count_of(point.seeds, 'seed')}"
+        positions.append((memory_position(point.beta), point.loss, text))
+    return positions
 
 
 def _marks(result: ExperimentResult, points: list[BetaPoint]) -> Iterator[Trace]:
@@ -142,33 +138,22 @@ def _default_betas(result: ExperimentResult, axis: Axis) -> Iterator[Trace]:
             yield trace(pair.name, ends, palette.FIXED, palette.dash(index), low=low, high=high)
 
 
-def point_words(point: BetaPoint) -> str:
-    """One beta of a sweep in words: its loss, its gap with its interval, its seeds."""
-    lr = "" if point.lr is None else f", lr {point.lr:g}"
-    cost = above(point.excess, point.interval) if point.excess else "the best"
-    return f"β {point.beta:g}{lr}: loss {point.loss:.5g}, {cost}, {count_of(point.seeds, 'seed')}"
-
-
 def curve_figures(study: Sweeps, analysis: Analysis) -> Iterator[Figure]:
     """One figure per experiment that is drawn and has curves; of very many evaluations, those of the best betas."""
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
     drawn = experiments_to_draw(analysis)
     for result in drawn:
-        runs, left = _runs_with_curves(sweeps[result.name], result, POINTS // len(drawn))
-        if runs:
+        sweep = sweeps[result.name]
+        runs = [run for run in (*sweep.tied, *sweep.untied) if run.val is not None]
+        ranked = by_rank(runs, result)
+        totals = accumulate(len(run.val.steps) for run in ranked if run.val is not None)
+        kept = {id(run) for run, total in zip(ranked, totals, strict=True) if total <= POINTS // len(drawn)}
+        if kept:
             caption = "Validation loss of every run; runs of one beta share a colour and a dash."
-            caption += f" Left to data/curves.csv: {count_of(left, 'run')}." if left else ""
-            chart = curve_chart(runs, result)
+            if left := len(runs) - len(kept):
+                caption += f" Left to data/curves.csv: {count_of(left, 'run')}."
+            chart = curve_chart([run for run in runs if id(run) in kept], result)
             yield Figure(f"curves-{safe_name(result.name)}", f"Validation curves: {result.name}", caption, (chart,))
-
-
-def _runs_with_curves(sweep: Sweep, result: ExperimentResult, most: int) -> tuple[list[RunRecord], int]:
-    """As many runs as have `most` evaluations in all, the best betas first; and the number of other runs."""
-    runs = [run for run in (*sweep.tied, *sweep.untied) if run.val is not None]
-    ranked = by_rank(runs, result)
-    totals = accumulate(len(run.val.steps) for run in ranked if run.val is not None)
-    kept = {id(run) for run, points in zip(ranked, totals, strict=True) if points <= most}
-    return [run for run in runs if id(run) in kept], len(runs) - len(kept)
 
 
 def curve_chart(runs: Sequence[RunRecord], result: ExperimentResult) -> Chart:
@@ -177,27 +162,18 @@ def curve_chart(runs: Sequence[RunRecord], result: ExperimentResult) -> Chart:
     series = tuple(_curve(run, betas) for run in runs)
     last = max((line.x[-1] for line in series if line.x), default=1.0)
     groups = tuple(dict.fromkeys(_curve_name(run) for run in by_rank(runs, result) if run.key.is_tied))
-    return Chart(
-        title="",
-        x=number_axis("optimizer step", 0, last * 1.02),
-        y=_loss_axis(series, last),
-        series=series,
-        folded=groups[FEW:],
-    )
+    x = number_axis("optimizer step", 0, last * 1.02)
+    return Chart("", x, _loss_axis(series, last), series, folded=groups[FEW:])
 
 
 def _curve(run: RunRecord, betas: Sequence[float]) -> Trace:
     assert run.val is not None
     kept = [(s, loss) for s, loss in zip(run.val.steps, run.val.losses, strict=True) if math.isfinite(loss)]
+    x, y = zip(*kept, strict=True) if kept else ((), ())
     index = betas.index(run.tied_beta) if run.key.is_tied else len(betas)
-    return Trace(
-        name=f"{_curve_name(run)}, seed {run.seed}",
-        x=tuple(step for step, _ in kept),
-        y=tuple(loss for _, loss in kept),
-        color=palette.ramp(index, len(betas)) if run.key.is_tied else palette.FIXED,
-        dash=palette.dash(index),
-        group=_curve_name(run),
-    )
+    color = palette.ramp(index, len(betas)) if run.key.is_tied else palette.FIXED
+    name = _curve_name(run)
+    return Trace(f"{name}, seed {run.seed}", x, y, color, palette.dash(index), group=name)
 
 
 def _curve_name(run: RunRecord) -> str:
@@ -206,10 +182,7 @@ def _curve_name(run: RunRecord) -> str:
 
 
 def _loss_axis(series: Iterable[Trace], last: float) -> Axis:
-    """From the smallest loss to the 95th percentile of the losses after the first third of training.
-
-    Otherwise the steep start and diverged betas would make the important part flat.
-    """
+    """From the smallest loss to the 95th percentile after a third of training: the steep start would flatten it."""
     points = [point for line in series for point in zip(line.x, line.y, strict=True)]
     late = [y for x, y in points if x >= last / 3]
     low = min((y for _, y in points), default=0.0)

@@ -46,13 +46,11 @@ def _fitted(result: ExperimentResult) -> Iterator[str]:
     surface = result.surface
     if surface is None or surface.beta is None or surface.lr is None:
         return
-    beta = in_brackets(bounds_words(surface.beta_interval, ".3g", 0, 1), _OUTSIDE[surface.beta_inside])
-    lr = in_brackets(bounds_words(surface.lr_interval, ".3g", 0), _OUTSIDE[surface.lr_inside])
+    outside = {True: "", False: "outside what was swept"}
+    beta = in_brackets(bounds_words(surface.beta_interval, ".3g", 0, 1), outside[surface.beta_inside])
+    lr = in_brackets(bounds_words(surface.lr_interval, ".3g", 0), outside[surface.lr_inside])
     minimum = f"beta {surface.beta:.3g}{beta} and lr {surface.lr:.3g}{lr}"
     yield f"A quadratic through the losses around the lowest pair has its minimum at {minimum}."
-
-
-_OUTSIDE = {True: "", False: "outside what was swept"}
 
 
 def _beside(result: ExperimentResult) -> Iterator[str]:
