@@ -18,17 +18,7 @@ if TYPE_CHECKING:
     from oneclock.recommend import Recommendation, recommend
     from oneclock.report.brief import in_words
     from oneclock.report.folder import write_report
-    from oneclock.rule import (
-        GRID,
-        Fixed,
-        Power,
-        Refresh,
-        Rule,
-        SquareRoot,
-        memory_horizon,
-        nearest_beta,
-        refresh_count,
-    )
+    from oneclock.rule import GRID, Fixed, Power, Refresh, Rule, SquareRoot, memory_horizon, nearest_beta, refresh_count
     from oneclock.runs.best import Best
     from oneclock.runs.paired import Difference, Interval
     from oneclock.runs.store import Study, open_study
@@ -39,27 +29,22 @@ if TYPE_CHECKING:
     __version__: str
 
 _NAMES = {
-    "oneclock.recommend": ("recommend", "Recommendation"),
-    "oneclock.rule": (
-        *("Rule", "SquareRoot", "Refresh", "Fixed", "Power", "GRID"),
-        *("memory_horizon", "refresh_count", "nearest_beta"),
-    ),
-    "oneclock.optim": ("BalancedAdam", "BalancedAdamW", "RefreshScheduler", "decay_groups"),
-    "oneclock.horizon": (
-        *("Curve", "EarlyStop", "UsefulHorizon", "early_stop", "effective_horizon", "useful_horizon"),
-    ),
-    "oneclock.steps": ("steps_from_epochs", "steps_from_tokens"),
-    "oneclock.logs": ("Log", "LoggedRun", "read_log"),
-    "oneclock.advise": ("Advice", "advise"),
-    "oneclock.sweep": ("Adaptive", "Command", "Execution", "Grid", "Paper", "RunHandle", "run_sweep"),
-    "oneclock.runs.store": ("Study", "open_study"),
-    "oneclock.runs.best": ("Best",),
-    "oneclock.runs.paired": ("Difference", "Interval"),
-    "oneclock.stats": ("Analysis", "ExperimentResult", "analyse"),
-    "oneclock.report.brief": ("in_words",),
-    "oneclock.report.folder": ("write_report",),
+    "recommend": "recommend Recommendation",
+    "rule": "Rule SquareRoot Refresh Fixed Power GRID memory_horizon refresh_count nearest_beta",
+    "optim": "BalancedAdam BalancedAdamW RefreshScheduler decay_groups",
+    "horizon": "Curve EarlyStop UsefulHorizon early_stop effective_horizon useful_horizon",
+    "steps": "steps_from_epochs steps_from_tokens",
+    "logs": "Log LoggedRun read_log",
+    "advise": "Advice advise",
+    "sweep": "Adaptive Command Execution Grid Paper RunHandle run_sweep",
+    "runs.store": "Study open_study",
+    "runs.best": "Best",
+    "runs.paired": "Difference Interval",
+    "stats": "Analysis ExperimentResult analyse",
+    "report.brief": "in_words",
+    "report.folder": "write_report",
 }
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
+_HOME = {name: f"oneclock.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [  # spelled out, for type checkers
     "recommend", "Recommendation", "steps_from_epochs", "steps_from_tokens",

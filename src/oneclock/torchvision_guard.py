@@ -1,9 +1,8 @@
 """Import this before torchvision, transformers or lightning: with a CPU-only torch their import may fail.
 
 The torchvision of PyPI is built for the CUDA torch of PyPI. Beside a CPU build its compiled operators do not load, and
-`import torchvision` ends with "operator torchvision::nms does not exist", because it describes two operators that were
-never defined. Models and transforms need neither: on that very error, and only then, both are declared. Without
-torchvision, or without torch, there is nothing to do.
+`import torchvision` ends with "operator torchvision::nms does not exist". Models and transforms do not need them: on
+that very error, and only then, the two that torchvision describes are declared.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def test_a_bar_without_a_bound_ends_at_its_point(low: tuple[float | None, ...], 
         (trace("a", points, "c0", marker="circle", low=low, high=high),),
     )
     axis = Drawing().subplots()
-    plot._draw_marks(chart, axis)
+    plot._draw(chart, axis, ticks=10)
     (bars,) = (one for one in axis.collections if isinstance(one, LineCollection))
     expected = [
         (point[1] if one is None else one, point[1] if two is None else two)

@@ -6,7 +6,6 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from oneclock.evidence.excess import Excess
 from oneclock.evidence.near import NearRow, RateAdvice
 from oneclock.evidence.untied import FEWEST, TwoBetas
 from oneclock.recommend import Evidence, Recommendation, format_beta
@@ -110,7 +109,7 @@ def _beta2_rows(betas: TwoBetas) -> list[str]:
                 short_number(row.steps),
                 _span(row.tokens_per_batch),
                 format_beta(row.best_beta2, 2),
-                *map(_bounded, (row.loses, row.tied, row.torch_default)),
+                *(_percent(one.percent, one.at_least) for one in (row.loses, row.tied, row.torch_default)),
             )
             for row in betas.rows
         ),
@@ -147,12 +146,9 @@ def aligned(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [gap.join([first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])]).rstrip() for first, *rest in lines]
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{round(value, 1) + 0.0:.1f}"
-
-
-def _bounded(excess: Excess) -> str:
-    return ("over " if excess.at_least and excess.percent > 0.05 else "") + _percent(excess.percent)
+def _percent(value: float | None, at_least: bool = False) -> str:
+    """One decimal; `over` marks a lower bound above 0."""
+    return "" if value is None else f"{'over ' if at_least and value > 0.05 else ''}{round(value, 1) + 0.0:.1f}"
 
 
 def _span(*ends: int | None) -> str:

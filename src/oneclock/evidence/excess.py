@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from oneclock.evidence.table import Cell, EvidenceSweep
+from oneclock.evidence.table import EvidenceSweep
 
 
 class CurvePoint(NamedTuple):
@@ -20,9 +20,9 @@ class CurvePoint(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """The excess loss in per cent of the best beta's loss; `at_least` where the beta lies outside what was swept.
+    """The excess loss in per cent of the best beta's loss; `se` of that difference, None if not known.
 
-    `se` is the standard error of the difference between the beta's loss and the best one's, None if not known.
+    `at_least`: the beta lies outside what was swept.
     """
 
     percent: float
@@ -88,17 +88,12 @@ def curve(sweep: EvidenceSweep) -> SweepCurve | None:
     """The curve of a sweep over its tied betas, its beta1 or its beta2; None if fewer than two have a loss."""
     lowest: dict[float, CurvePoint] = {}
     for cell in sweep.cells:
-        beta = varied_beta(sweep, cell)
-        if beta is not None and cell.loss is not None and (beta not in lowest or cell.loss < lowest[beta].loss):
+        if cell.loss is None or (sweep.varied in ("tied", "pairs") and not cell.tied):
+            continue  # without a loss, or an untied baseline
+        beta = cell.beta2 if sweep.varied == "beta2" else cell.beta1
+        if beta not in lowest or cell.loss < lowest[beta].loss:
             lowest[beta] = CurvePoint(math.log(1 - beta), cell.loss, cell.se)
     return SweepCurve(tuple(sorted(lowest.values()))) if len(lowest) > 1 else None
-
-
-def varied_beta(sweep: EvidenceSweep, cell: Cell) -> float | None:
-    """The beta of a cell that the sweep varied; None for an untied baseline within a tied sweep."""
-    if sweep.varied in ("tied", "pairs"):
-        return cell.beta1 if cell.tied else None
-    return cell.beta1 if sweep.varied == "beta1" else cell.beta2
 
 
 def baseline(sweep: EvidenceSweep, beta1: float, beta2: float) -> Excess | None:

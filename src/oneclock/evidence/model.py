@@ -100,12 +100,13 @@ class Tasks:
 
     def pooled(self, effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
         """The mean over tasks and its standard error, from the value and the variance of every sweep."""
-        return pooled(self.weights, [self._of_task(own, effects) for own in self.groups])
-
-    def _of_task(self, own: list[tuple[int, float]], effects: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        total = math.fsum(weight for _, weight in own) or 1e-300
-        value = math.fsum(weight * effects[index][0] for index, weight in own) / total
-        return value, math.fsum(weight**2 * effects[index][1] for index, weight in own) / total**2 or UNKNOWN_SE**2
+        of_tasks = []
+        for own in self.groups:
+            total = math.fsum(weight for _, weight in own) or 1e-300
+            value = math.fsum(weight * effects[index][0] for index, weight in own) / total
+            variance = math.fsum(weight**2 * effects[index][1] for index, weight in own) / total**2
+            of_tasks.append((value, variance or UNKNOWN_SE**2))
+        return pooled(self.weights, of_tasks)
 
 
 def expected(

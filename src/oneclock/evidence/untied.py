@@ -1,8 +1,8 @@
 """For people who keep two betas: which beta2, and what tying costs or gains. Pure Python.
 
-The second memory that published sweeps prefer is about T / 32 steps, so `beta2 = T / (T + 32)`. In those sweeps that is
-nearly a half-life of ten million tokens (arXiv 2507.07101); where both were possible, neither lost more than 0.25 %.
-None of these sweeps is of a small model, and most used the learning rate of their own tuned beta2.
+The second memory that published sweeps prefer is about T / 32 steps. In those sweeps that is nearly a half-life of ten
+million tokens (arXiv 2507.07101); where both were possible, neither lost more than 0.25 %. None of these sweeps is of a
+small model, and most used the learning rate of their own tuned beta2.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def two_betas(
     every = sweeps() if evidence is None else evidence
     near = [one for one in every if one.within(FACTOR, steps) and one.of_adam and curve(one)]
     over_beta2 = [one for one in near if one.varied == "beta2"]
-    over_beta2.sort(key=lambda one: _apart(one, steps, tokens_per_batch))
+    over_beta2.sort(key=lambda one: _distance(one, steps, tokens_per_batch))
     half_life = None if tokens_per_batch is None else 2.0 ** (-positive(tokens_per_batch, "tokens") / HALF_LIFE)
     rows = tuple(map(_row, over_beta2[:most]))
     return TwoBetas(beta1, beta2, half_life, not over_beta2, rows, _tying(steps, near))
@@ -158,11 +158,9 @@ def _pair_cost(sweep: EvidenceSweep) -> tuple[float, float] | None:
     return tied.percent - one - share * (two - one), math.hypot(tied_se, (1 - share) * se1, share * se2)
 
 
-def _apart(sweep: EvidenceSweep, steps: float, tokens: float | None) -> float:
-    apart = abs(math.log(sweep.steps / steps))
-    if tokens is not None and sweep.tokens_per_batch is not None:
-        apart += abs(math.log(sweep.tokens_per_batch / tokens))
-    return apart
+def _distance(sweep: EvidenceSweep, steps: float, tokens: float | None) -> float:
+    own = sweep.tokens_per_batch
+    return abs(math.log(sweep.steps / steps)) + (abs(math.log(own / tokens)) if tokens and own else 0)
 
 
 def _row(sweep: EvidenceSweep) -> Beta2Row:

@@ -146,10 +146,7 @@ class BalancedAdam(torch.optim.Adam):
         return [group["betas"][0] for group in self.param_groups]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a parameter group, as in torch. A group may have its own `beta`, or its own `horizon`.
-
-        If the group is refused, the optimizer is left as it was.
-        """
+        """Add a parameter group, as in torch, also with its own `beta` or `horizon`; a refused one is not added."""
         count = len(self.param_groups)
         if isinstance(param_group, dict):  # torch itself refuses everything else
             param_group = beta_settings(param_group, self.defaults["betas"])
@@ -164,9 +161,9 @@ class BalancedAdam(torch.optim.Adam):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a checkpoint, as in torch; checkpoints of torch's own Adam and AdamW load too.
 
-        Tied betas of the checkpoint replace those of this optimizer. Untied betas do not. Both cases give a warning.
-        The kernel (`fused`, `foreach`) comes with the checkpoint, so that a run continues bit for bit. State that does
-        not fit the parameters raises ValueError, and nothing is loaded.
+        Tied betas of the checkpoint replace those of this optimizer, untied ones do not; both give a warning. The
+        kernel (`fused`, `foreach`) comes with the checkpoint, so that a run continues bit for bit. State that does not
+        fit the parameters raises ValueError, and nothing is loaded.
         """
         before = [dict(group) for group in self.param_groups]
         super().load_state_dict(without_cast(state_dict) if self._compact else state_dict)
@@ -193,7 +190,11 @@ class BalancedAdam(torch.optim.Adam):
         self._check_ties()  # here, after all hooks: a hook may change betas too
         loss = self._compact_step(closure) if self._compact else _TORCHS_STEP(self, closure)
         if not torch.compiler.is_compiling():
-            self._tell_autograd()
+            # Torch's fused kernel and ours write the parameters without a word to autograd. Without this a second
+            # backward through an old graph would mix old and new weights; now it is an error, as with torch's loop.
+            groups = (group for group in self.param_groups if self._compact or group["fused"])
+            changed = [p for group in groups for p in group["params"] if p.grad is not None]
+            torch.autograd.graph.increment_version(changed)
         return loss
 
     @torch.no_grad()
@@ -233,13 +234,6 @@ class BalancedAdam(torch.optim.Adam):
         except RuntimeError:
             with _SETTING_BETA:  # another thread may be setting beta right now: check again when it is done
                 check_tied(self.param_groups)
-
-    def _tell_autograd(self) -> None:
-        # Torch's fused kernel and ours write the parameters without a word to autograd. Without this a second backward
-        # through an old graph would mix old and new weights; now it is an error, as with torch's plain loop.
-        groups = (group for group in self.param_groups if self._compact or group["fused"])
-        changed = [p for group in groups for p in group["params"] if p.grad is not None]
-        torch.autograd.graph.increment_version(changed)
 
     def _tell_grad_scaler(self) -> None:
         # A GradScaler passes its scale to the kernel only if this is True; only the fused kernel accepts it.

@@ -25,11 +25,8 @@ def without_cast(checkpoint: dict[str, Any]) -> dict[str, Any]:
         return own | {name: lambda kept=own[name]: kept for name in (RATIO, SCALE) if isinstance(own.get(name), Tensor)}
 
     plain = {"fused": None, "foreach": None, "capturable": False}
-    return {
-        **checkpoint,
-        "param_groups": [{**group, **plain} for group in checkpoint["param_groups"]],
-        "state": {number: wrapped(own) for number, own in checkpoint["state"].items()},
-    }
+    state = {number: wrapped(own) for number, own in checkpoint["state"].items()}
+    return {**checkpoint, "param_groups": [group | plain for group in checkpoint["param_groups"]], "state": state}
 
 
 def unwrap(saved: dict[Tensor, dict[str, Any]]) -> None:
@@ -61,8 +58,8 @@ def check_loaded(groups: list[dict[str, Any]], saved: dict[Tensor, dict[str, Any
 def merge_betas(before: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> list[str]:
     """Make the betas of loaded groups tied, in place. Return one warning for each kind of change.
 
-    A tied pair of the checkpoint stays. An untied pair is replaced by the group's former one. A group whose beta
-    differs from that of the other groups counts as one with its own beta.
+    A tied pair of the checkpoint stays, an untied one is replaced by the group's former one. A group whose beta differs
+    from that of the other groups counts as one with its own beta.
     """
     untied = sorted({tuple(group["betas"]) for group in loaded if group["betas"][0] != group["betas"][1]})
     changed: dict[str, None] = {}

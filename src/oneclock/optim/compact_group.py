@@ -24,9 +24,7 @@ KERNELS = {
     "cpu": ("numba", "compact_loop", "pip install 'oneclock[compact]'"),
     "cuda": ("triton", "compact_triton", "pip install triton (it comes with torch for CUDA and ROCm)"),
 }
-"""For each type of device: the package that its kernel needs, the kernel's module, and how to install the package.
-
-ROCm devices are "cuda" too."""
+"""By type of device (ROCm is "cuda" too): the package that its kernel needs, its module, how to install the package."""
 NOT_CHECKED = (None,) * 6
 
 
@@ -97,33 +95,28 @@ def step(
 def _row_again(p: Tensor, grad: Tensor, own: dict[str, Tensor], before: tuple[Any, ...]) -> tuple[int, ...] | None:
     """What a kernel needs for tensors that passed the checks before; None if something has changed since."""
     ratio, scale, counter = own[RATIO], own[SCALE], own["step"]
-    if (
-        before[0] is ratio
-        and before[1] is scale
-        and before[2] is counter
-        and before[3] == p.shape == grad.shape
-        and before[4] == p.device
-        and grad.layout is torch.strided
-        and grad.is_contiguous()
-        and p.is_contiguous()
-        and p.dtype in DTYPES
-        and grad.dtype in DTYPES
-        and not (grad.is_neg() or p.is_neg())
-    ):
-        addresses = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
-        return addresses + before[5] if all(addresses) else None
-    return None
+    if before[0] is not ratio or before[1] is not scale or before[2] is not counter or before[4] != p.device:
+        return None
+    if not before[3] == p.shape == grad.shape or p.dtype not in DTYPES or grad.dtype not in DTYPES:
+        return None
+    if grad.layout is not torch.strided or not (grad.is_contiguous() and p.is_contiguous()):
+        return None
+    if grad.is_neg() or p.is_neg():
+        return None
+    addresses = p.data_ptr(), grad.data_ptr(), ratio.data_ptr(), scale.data_ptr(), counter.data_ptr()
+    return addresses + before[5] if all(addresses) else None
 
 
 def _row(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any]) -> tuple[int, ...] | None:
-    """Nine numbers for a kernel: five addresses, then the first four of the `ShardOffsets`. None if it cannot run."""
+    """Nine numbers for a kernel; None if it cannot run.
+
+    The addresses of parameter, gradient, ratio, scale and step counter, then the first four of its `ShardOffsets`.
+    """
     device = p.device.type
     if kernel_for(device) is None:
         if device in KERNELS:
             package, _, install = KERNELS[device]
-            _warn_of_slow_step(
-                f"{package} is not installed ({install}), so the compact step on {device} runs in plain torch"
-            )
+            _warn_of_slow_step(f"{package} is not installed ({install}): the compact step on {device} is plain torch")
         return None
     kept, offsets = (own[RATIO], own[SCALE], own["step"]), shard_offsets(p)
     tensors = [local_tensor(tensor) for tensor in (p, grad, *kept)]
@@ -143,10 +136,7 @@ def _row(p: Tensor, grad: Tensor, own: dict[str, Tensor], checked: dict[int, Any
 
 
 def _is_plain_memory(tensor: Tensor) -> bool:
-    """Whether the values lie one after the other at the tensor's address.
-
-    Not so for subclasses that define their own operations (quantized or fake tensors), and for torch's lazy zeros.
-    """
+    """Whether the values lie one after the other at the address: not in quantized or fake tensors and lazy zeros."""
     if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         return False
     return tensor.is_contiguous() and not tensor.is_neg() and bool(tensor.data_ptr() or not tensor.numel())

@@ -81,8 +81,13 @@ def _drawn(figure: Figure) -> Any:
 
 
 def _draw(chart: Chart, axis: Any, ticks: int) -> None:
-    """One pair of axes, with at most `ticks` upright ticks along x."""
-    _draw_marks(chart, axis)
+    """One pair of axes; more than `ticks` ticks along x are turned."""
+    for span in chart.spans:
+        axis.axvspan(span.low, span.high, **_span(span))
+    for line in chart.lines:
+        (axis.axvline if line.axis == "x" else axis.axhline)(line.at, **_line(line))
+    for series in chart.series:
+        _draw_series(series, axis)
     axis.set_title(printable(chart.title), loc="left")
     axis.set_xlim(chart.x.low, chart.x.high)
     axis.set_ylim(chart.y.low, chart.y.high)
@@ -97,19 +102,14 @@ def _draw(chart: Chart, axis: Any, ticks: int) -> None:
     axis.set_ylabel(chart.y.label)
 
 
-def _draw_marks(chart: Chart, axis: Any) -> None:
-    for span in chart.spans:
-        axis.axvspan(span.low, span.high, **_span(span))
-    for line in chart.lines:
-        (axis.axvline if line.axis == "x" else axis.axhline)(line.at, **_line(line))
-    for series in chart.series:
-        axis.plot(series.x, series.y, **_series(series))
-        if series.low:
-            low, high = ([math.nan if v is None else v for v in side] for side in (series.low, series.high))
-            axis.fill_between(series.x, low, high, color=colours()[series.color], alpha=0.18, linewidth=0)
-            if series.marker != "none":  # no bound on a side: the bar ends at the point
-                ends = [np.where(np.isnan(side), series.y, side) for side in (low, high)]
-                axis.vlines(series.x, *ends, color=colours()[series.color], alpha=0.6, linewidth=0.9)
+def _draw_series(series: Trace, axis: Any) -> None:
+    axis.plot(series.x, series.y, **_series(series))
+    if series.low:
+        low, high = (np.array(side, dtype=float) for side in (series.low, series.high))  # None becomes NaN
+        axis.fill_between(series.x, low, high, color=colours()[series.color], alpha=0.18, linewidth=0)
+        if series.marker != "none":  # no bound on a side: the bar ends at the point
+            ends = [np.where(np.isnan(side), series.y, side) for side in (low, high)]
+            axis.vlines(series.x, *ends, color=colours()[series.color], alpha=0.6, linewidth=0.9)
 
 
 def _legend(figure: Figure) -> dict[str, Any]:
