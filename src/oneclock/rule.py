@@ -233,12 +233,8 @@ NAMED: dict[str, Rule] = {"recommended": RECOMMENDED, "paper": Refresh()}
 """The rules that have a name of their own, the same in Python, on the command line, in tables and in JSON."""
 
 RULE_FORMS = "recommended, paper, sqrt:DIVISOR, refresh:R0, fixed:BETA, power:C,ALPHA[,T0] or piecewise:KNEE,ALPHA"
-"""The text forms of a rule."""
 
-_KINDS: dict[str, Any] = {
-    **{"sqrt": SquareRoot, "refresh": Refresh, "fixed": Fixed, "power": Power},
-    "piecewise": PiecewisePower,
-}
+_KINDS: Any = {"sqrt": SquareRoot, "refresh": Refresh, "fixed": Fixed, "power": Power, "piecewise": PiecewisePower}
 
 
 def resolve_rule(rule: Rule | str | None = None) -> Rule:

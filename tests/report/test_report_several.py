@@ -10,7 +10,7 @@ from report_studies import write_run, write_study
 from oneclock.report import folder
 from oneclock.report.brief import in_words
 from oneclock.report.folder import Subject, subject_of
-from oneclock.report.overview import overview_figure, overview_table
+from oneclock.report.several import overview_figure, overview_table
 
 BETAS = (0.5, 0.684, 0.822, 0.9, 0.944, 0.968)
 

@@ -16,7 +16,6 @@ from oneclock.evidence.table import EvidenceSweep, read_sweeps, sources, sweeps
 
 if TYPE_CHECKING:
     from oneclock.lab.evidence.compare import Group, Loss
-    from oneclock.lab.evidence.families import FamilyResult
 
 OWN_SWEEPS = "A sweep of your own to add to the evidence: a study folder, or a CSV file (steps, beta1, loss, ..)."
 
@@ -68,10 +67,9 @@ def command(
 
     groups = {"source": compare.by_source(every), "steps": compare.by_steps(every), "all": compare.in_all(every)}
     groups["protocol"] = [compare.by_protocol()]
-    fitted = families.families(every)
     if as_json:
-        plain = {name: [dataclasses.asdict(group) for group in part] for name, part in groups.items()}
-        print(json.dumps(plain | {"families": [dataclasses.asdict(one) for one in fitted]}, indent=2))
+        parts = groups | {"families": families.families(every)}
+        print(json.dumps({name: list(map(dataclasses.asdict, part)) for name, part in parts.items()}, indent=2))
         return
     lines = [*_answer(groups["all"]), "", "Loss above the best beta of each sweep, in %: mean/largest"]
     lines += [*_table("source", groups["source"]), "", *_table("steps", groups["steps"])]
@@ -82,7 +80,7 @@ def command(
         "~ no beta for some of these lengths.  former: recommended before.",
         "paper at T_ES: by the paper's protocol, at its useful horizons, on its grid.",
     ]
-    print("\n".join([*lines, "", *_families(fitted)]))
+    print("\n".join(lines))
 
 
 def _answer(groups: Sequence[Group]) -> Iterator[str]:
@@ -113,17 +111,6 @@ def _cell(loss: Loss, sweeps: int, worst: bool) -> str:
 def _digits(percent: float | None) -> str:
     percent = percent or 0.0
     return f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}"
-
-
-def _families(results: Sequence[FamilyResult]) -> list[str]:
-    rows = []
-    for one in results:
-        values = list(one.constants_left_out.values())
-        span = f"{min(values):.3g} to {max(values):.3g}"
-        worse = f"{one.worse + 0.0:.2f} ({one.worse_low + 0.0:.2f} to {one.worse_high + 0.0:.2f})"
-        rows.append((one.name, f"{one.constant:.3g}", span, f"{one.left_out:.2f}", worse))
-    head = ("memory", "best c", "others", "loses, %", "above recommended (95 % CI)")
-    return ["Memories with one constant, fitted with each source left out in turn (T steps):", *aligned(head, rows)]
 
 
 def _sources(every: Sequence[EvidenceSweep]) -> Iterator[str]:

@@ -102,7 +102,7 @@ def sources() -> dict[str, Source]:
     (True, False)
     """
     _, *rows = csv.reader(packaged("sources.csv"))
-    return {row[0]: Source(*row[:4], chose=row[4] == "yes") for row in rows}
+    return {name: Source(name, title, where, how, used == "yes") for name, title, where, how, used in rows}
 
 
 def chose(source: str) -> bool:

@@ -29,8 +29,7 @@ from oneclock.rule import Rule, positive, resolve_rule
 
 logger = logging.getLogger(__name__)
 
-_MOST_LOSSES = 511
-"""The most validation losses that are kept; above it neighbours are averaged, so that checks stay fast."""
+_MOST_LOSSES = 511  # of a validation curve; above it neighbours are averaged, so that checks stay fast
 
 _LEAST_CHANGE = 0.1  # a turn near the former one changes nothing
 
@@ -44,15 +43,12 @@ class Change(NamedTuple):
 
 
 class RefreshScheduler:
-    """Keeps `optimizer.beta` at the rule's value while the horizon changes. Beyond the paper.
-
-    The rule is the recommended one, unless `rule` says otherwise, as in the optimizers.
+    """Keeps `optimizer.beta` at the rule's value while the horizon changes. Call `step()` after `optimizer.step()`.
 
     The horizon is `planned_steps` until `extend` gives a longer plan. With `follow_validation=True` the losses given to
-    `step` can shorten it: once they confirm that validation turned, the horizon is the turn.
-    `oneclock.horizon.useful_horizon` finds it, with the schedule that the optimizer's learning rates show. One noisy
-    evaluation never does that, and a better loss later takes it back. Call `step()` after every `optimizer.step()`,
-    with the validation loss where there is one.
+    `step` can shorten it: once they confirm that validation turned, the horizon is the turn that
+    `oneclock.horizon.useful_horizon` finds, with the schedule that the optimizer's learning rates show. One noisy
+    evaluation never does that, and a better loss later takes it back.
 
     Changes are gradual: the memory H = 1 / (1 - beta) grows or shrinks by about `pace` steps per step at most, a
     relative change of `pace` per memory. Each is in `history` and goes to the `oneclock.optim.scheduler` logger.

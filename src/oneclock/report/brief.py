@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oneclock.plain_text import printable
 from oneclock.report import words
-from oneclock.report.overview import overview_table
+from oneclock.report.several import overview_table
 from oneclock.report.tables import headings, shown_cells
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis

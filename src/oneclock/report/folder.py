@@ -1,10 +1,4 @@
-"""A report on disk: the page, the tables, the figures and the data behind them, in one folder.
-
-DIR/report.html
-DIR/tables/NAME.csv
-DIR/figures/NAME.png .svg .pdf
-DIR/data/runs.csv curves.csv analysis.json
-"""
+"""A report on disk: the page, the tables, the figures and the data behind them, in one folder."""
 
 from __future__ import annotations
 
@@ -20,8 +14,8 @@ from typing import Any
 from oneclock.plain_text import plain_cell
 from oneclock.report import plot
 from oneclock.report.chart import Figure
-from oneclock.report.overview import overview_figure, overview_table
 from oneclock.report.page import page
+from oneclock.report.several import overview_figure, overview_table
 from oneclock.report.surfaces import surface_figures
 from oneclock.report.sweeps import curve_figures, sweep_figure
 from oneclock.report.tables import save_table, write_csv
@@ -84,16 +78,13 @@ def figures_of(analysis: Analysis) -> list[Figure]:
 
 
 def write_report(source: str | Path, out: str | Path | None = None, *, rules: Sequence[Rule] = ()) -> Path:
-    """Write the report of a study: the page, its tables, figures and data.
+    """Write the report of a study: the page, its tables, figures and data. Returns the path of the page.
 
     Args:
         source: A study's folder, or a CSV, TSV or Parquet file of runs.
         out: The folder to write; by default `report` below a study's folder, where a sweep writes it too, and `report`
             beside you for a file.
         rules: Other rules to put side by side.
-
-    Returns:
-        The path of the page, one HTML file that opens from disk.
 
     Raises:
         ImportError: If matplotlib or jinja2 is missing.
