@@ -125,11 +125,7 @@ def evidence_for(
     tokens_per_batch: float | None = None,
     evidence: Sequence[EvidenceSweep] = (),
 ) -> Evidence:
-    """The evidence behind `recommend(steps, rule)`.
-
-    >>> evidence_for(4_700).near[0].source
-    'marin'
-    """
+    """The evidence behind `recommend(steps, rule)`."""
     every = (*sweeps(), *evidence)
     rows = tuple(near(steps, resolve_rule(rule), every))
     return Evidence(rows, tuple(lr_advice(steps, every)), two_betas(steps, tokens_per_batch, every))

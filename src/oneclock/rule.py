@@ -270,11 +270,7 @@ def beta_for(horizon: float, rule: Rule | str | None = None) -> float:
 
 
 def resolve_beta(beta: float | None = None, horizon: float | None = None, rule: Rule | str | None = None) -> float:
-    """The beta that an optimizer's keywords mean: `beta` itself, or `beta_for(horizon, rule)`.
-
-    >>> resolve_beta(beta=0.9), resolve_beta(horizon=20_000, rule="paper")
-    (0.9, 0.95)
-    """
+    """The beta that an optimizer's keywords mean: `beta` itself, or `beta_for(horizon, rule)`."""
     if (beta is None) == (horizon is None):
         raise ValueError("give exactly one of beta= and horizon= (the useful training time in steps)")
     if horizon is not None:

@@ -45,11 +45,7 @@ class NearRow:
 
 
 def near(steps: float, rule: Rule = RECOMMENDED, evidence: Sequence[EvidenceSweep] | None = None) -> list[NearRow]:
-    """The sweeps within a factor of three of a length, one row per source, the largest models first.
-
-    >>> {row.source for row in near(4_700)} >= {"marek-gpt2", "marek-30m", "joint"}
-    True
-    """
+    """The sweeps within a factor of three of a length, one row per source, the largest models first."""
     chosen = [one for one in deciding(sweeps() if evidence is None else evidence) if one.within(FACTOR, steps)]
     names = dict.fromkeys(one.source for one in chosen)
     rows = [_row([one for one in chosen if one.source == name], rule) for name in names]
@@ -106,11 +102,7 @@ class RateAdvice:
 
 
 def lr_advice(steps: float, evidence: Sequence[EvidenceSweep] | None = None) -> list[RateAdvice]:
-    """One line per default pair, from tuned sweeps within a factor of three; empty if there are none.
-
-    >>> [(one.beta1, one.beta2) for one in lr_advice(4_000)]
-    [(0.9, 0.999), (0.9, 0.95)]
-    """
+    """One line per default pair, from tuned sweeps within a factor of three; empty if there are none."""
     advice = []
     for beta1, beta2 in PAIRS:
         factors = [

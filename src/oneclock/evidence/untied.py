@@ -83,11 +83,7 @@ class TwoBetas:
 
 
 def beta2_for(steps: float) -> float:
-    """beta2 = T / (T + 32), but never below the recommended beta1.
-
-    >>> round(beta2_for(20_000), 4), round(beta2_for(300), 3)
-    (0.9984, 0.904)
-    """
+    """beta2 = T / (T + 32), but never below the recommended beta1."""
     return max(1 - SHARE / (positive(steps, "steps") + SHARE), RECOMMENDED(steps))
 
 

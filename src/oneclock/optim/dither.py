@@ -115,12 +115,7 @@ def blocks(shape: tuple[int, ...], most: int) -> Iterator[Block]:
 
 
 def positions(shape: tuple[int, ...], offsets: tuple[int, ...], block: Block, device: torch.device) -> Tensor:
-    """The positions in a parameter of this (whole) shape of the elements of a local block, as int64.
-
-    >>> positions((4, 3), (2, 0), (slice(0, 2), slice(1, 3)), torch.device("cpu"))
-    tensor([[ 7,  8],
-            [10, 11]])
-    """
+    """The positions in a parameter of this (whole) shape of the elements of a local block, as int64."""
     position = torch.zeros((), dtype=torch.int64, device=device)
     stride = 1
     for size, offset, part in zip(reversed(shape), reversed(offsets), reversed(block), strict=True):

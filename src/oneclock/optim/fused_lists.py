@@ -44,11 +44,7 @@ def same_as_before(lists: Sequence[list[Tensor]], checked: Checked) -> bool:
 
 
 def is_walkable(p: Tensor) -> bool:
-    """Whether the local elements of `p` fill one block of memory, each element once, in any order.
-
-    >>> is_walkable(torch.ones(4, 3).T), is_walkable(torch.ones(4, 3)[:, :2]), is_walkable(torch.ones(3).expand(4, 3))
-    (True, False, False)
-    """
+    """Whether the local elements of `p` fill one block of memory, each element once, in any order."""
     p = local_tensor(p)
     if p.is_neg():  # the memory holds the values with the opposite sign
         return False
@@ -82,11 +78,7 @@ def distributed_like(p: Any, grad: Any) -> Tensor:
 def describe_mismatch(
     p: Tensor, tensors: Mapping[str, Any], names: tuple[str, ...] = AVERAGES, dtypes: bool = True
 ) -> str | None:
-    """The first difference in shape, device or (if `dtypes`) dtype between `p` and the named tensors; else None.
-
-    >>> describe_mismatch(torch.ones(3), {"exp_avg": torch.ones(4)})
-    'exp_avg has shape (4,), its parameter (3,): state of another parameter, or the parameter was replaced'
-    """
+    """The first difference in shape, device or (if `dtypes`) dtype between `p` and the named tensors; else None."""
     part = local_tensor(p)
     for name in (name for name in names if name in tensors):
         whole, tensor = tensors[name], local_tensor(tensors[name])

@@ -16,11 +16,7 @@ _BIAS = re.compile(r"(^|[._])bias([._]|$)")
 
 
 def beta_settings(group: dict[str, Any], default: tuple[float, float]) -> dict[str, Any]:
-    """A copy of a parameter group in which `betas` replaces its own `beta` or `horizon`, if it has one.
-
-    >>> beta_settings({"params": [], "beta": 0.5}, default=(0.9, 0.9))
-    {'params': [], 'betas': (0.5, 0.5), 'own_beta': True}
-    """
+    """A copy of a parameter group in which `betas` replaces its own `beta` or `horizon`, if it has one."""
     group = dict(group)
     given = {name: group.pop(name) for name in ("beta", "horizon", "rule") if name in group}
     if "betas" in group:

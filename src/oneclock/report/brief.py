@@ -129,11 +129,7 @@ def _over_all(analysis: Analysis) -> Iterator[str]:
 
 
 def _exponent(alpha: float, interval: Interval | None) -> str:
-    """The exponent of steps for a value that falls as steps ** -alpha: positive if the value rises.
-
-    >>> _exponent(0.42, Interval(0.33, 0.5, 0.95)), _exponent(-0.11, None)
-    ('-0.42 (95 % CI -0.50 to -0.33)', '0.11')
-    """
+    """The exponent of steps for a value that falls as steps ** -alpha: positive if the value rises."""
     between = None if interval is None else Interval(-interval.upper, -interval.lower, interval.level)
     return f"{-alpha:.2f}{in_brackets(bounds_words(between))}"
 
