@@ -57,10 +57,15 @@ def nearest_beta(beta: float, grid: Sequence[float] = GRID) -> float:
 
 
 def checked_beta(beta: float) -> float:
-    """`beta` as a float if it lies in [0, 1), else a ValueError. NumPy's 0.9 of 32 bits is 0.9, not 0.89999998."""
+    """`beta` as a float if it lies in [0, 1), else a ValueError."""
     if not _is_number(beta) or not 0 <= beta < 1:
         raise ValueError(f"beta must be a number in [0, 1), got {beta!r}; usual values are 0.9 to 0.999")
-    return float(str(beta) if hasattr(beta, "dtype") else beta)
+    return as_float(beta)
+
+
+def as_float(value: Any) -> float:
+    """A number as a float. NumPy's 0.9 of 32 bits becomes 0.9, not 0.8999999761581421."""
+    return float(str(value) if isinstance(value, Real) and hasattr(value, "dtype") else value)
 
 
 def int_if_whole(value: float) -> float:

@@ -12,6 +12,7 @@ from oneclock import rule
 from oneclock import steps as steps_of
 from oneclock.lab.protocol.robustness import stability_interval
 from oneclock.recommend import recommend
+from oneclock.runs.key import RunKey
 
 # Typed from the tables "selected betas" and "stability intervals": T_ES, selected beta, lower and upper T_ES.
 EXPERIMENTS = {
@@ -174,6 +175,7 @@ def test_a_beta_of_32_bits_is_the_number_that_was_written():
         given = rule.checked_beta(beta), rule.Fixed(beta)(100), rule.resolve_beta(beta=beta)
         assert given == (0.9, 0.9, 0.9)
         assert {type(value) for value in given} == {float}
+        assert RunKey("x", beta, 1, 100).beta == 0.9
 
 
 def test_a_rule_has_one_name():

@@ -39,6 +39,7 @@ def test_csv_parquet_records_frame_and_columns_give_the_same_bytes(tmp_path, swe
     frame.to_parquet(tmp_path / "t.parquet")
     write_records(tmp_path / "study", sweep_columns)
     sources = [tmp_path / "t.csv", tmp_path / "t.tsv", tmp_path / "t.parquet", tmp_path / "study", frame, sweep_columns]
+    sources.append(frame.astype({"beta": "float32"}))
     texts = {json.dumps(as_json(analyse(read(source))), allow_nan=False) for source in sources}
     assert len(texts) == 1
     assert str(tmp_path) not in texts.pop()

@@ -165,7 +165,8 @@ def _has_curves(columns: Mapping[str, Sequence[Any]]) -> bool:
 
 def _numbers(values: Sequence[Any], name: str) -> np.ndarray:
     if isinstance(values, np.ndarray) and values.dtype.kind in "if":
-        return values.astype(float)
+        short = values.dtype.kind == "f" and values.dtype.itemsize < 8 and name in _NUMBERS
+        return values.astype(str if short else float).astype(float)  # 0.9 in 32 bits is 0.9, as in `rule.as_float`
     row = 0
     try:
         result = np.empty(len(values))

@@ -12,6 +12,8 @@ from numbers import Real
 from typing import Any, cast
 from urllib.parse import unquote
 
+from oneclock.rule import as_float
+
 Beta = float | tuple[float, float]
 """The tied beta of a run, or the untied pair (beta1, beta2) of a baseline."""
 
@@ -146,7 +148,7 @@ def plain_float(value: Any, name: str) -> float:
     is_scalar_array = getattr(value, "shape", None) == () and hasattr(value, "__float__")
     if isinstance(value, bool) or not (isinstance(value, Real) or is_scalar_array):
         raise ValueError(f"{name} must be a number, got {value!r}")
-    return float(value)
+    return as_float(value)
 
 
 def plain_int(value: Any, name: str) -> int:
