@@ -1,12 +1,12 @@
 """Limits for reading files from others: memory, time and disk, the same for every reader.
 
-Only regular files are read, up to the size they had when they were opened. Lines, tables and documents have a largest
-size. Text from a file is printed without control characters.
+Only regular files are read, up to the size they had when they were opened.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import stat
 import tempfile
@@ -14,31 +14,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LONGEST_LINE = 2**20
-"""Characters a line may have; beyond it the file is not a log of lines."""
-
-LARGEST_WHOLE = 2**24
-"""Bytes of a file that is read whole."""
-
-MOST_COLUMNS = 10_000
-"""Columns a table may have."""
-
-MOST_CELLS = 10**8
-"""Rows times columns of a table whose file may be far smaller than what it unpacks to."""
-
-LARGEST_CURVE = 2**28
-"""Bytes of the evaluations of one run."""
-
-MOST_FILES = 100_000
-"""Files and folders that are listed below one folder."""
-
-MOST_COPIED = 2**31
-"""Bytes that standard input may put on disk."""
-
-COPY = "standard-input"
-"""The file name of a copy of standard input."""
+LONGEST_LINE = 2**20  # characters; beyond it the file is not a log of lines
+LARGEST_WHOLE = 2**24  # bytes of a file that is read whole
+LARGEST_CURVE = 2**28  # bytes of the evaluations of one run
+MOST_COLUMNS = 10_000  # of a table
+MOST_CELLS = 10**8  # of a table, whose file may be far smaller than what it unpacks to
+MOST_FILES = 100_000  # files and folders that are listed below one folder
+MOST_COPIED = 2**31  # bytes that standard input may put on disk
+COPY = "standard-input"  # the file name of a copy of it
 
 _BLOCK = 2**18
+_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait
 
 
 def plain_file(path: Path) -> Path:
@@ -64,15 +50,11 @@ def read_lines(path: Path) -> Iterator[str]:
     """
     left = os.path.getsize(plain_file(path))
     decoder = codecs.getincrementaldecoder(_encoding(path))(errors="replace")
-    rest, after_return = "", False
+    lines, rest = io.IncrementalNewlineDecoder(decoder, translate=True), ""
     with open(path, "rb") as file:
         while left > 0 and (block := file.read(min(_BLOCK, left))):
             left -= len(block)
-            text = decoder.decode(block, final=left <= 0)
-            if after_return and text.startswith("\n"):
-                text = text[1:]
-            after_return = text.endswith("\r") if text else after_return
-            *whole, rest = (rest + text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+            *whole, rest = (rest + lines.decode(block, final=left <= 0)).split("\n")
             yield from whole
             if len(rest) > LONGEST_LINE:
                 raise ValueError(f"{path} has a line of more than {LONGEST_LINE:,} characters; it is not a log")
@@ -85,9 +67,7 @@ def head(path: Path, size: int = 2**16) -> str:
     with open(plain_file(path), "rb") as file:
         data = file.read(size)
     encoding = _encoding(path)
-    if b"\0" in data and not encoding.startswith("utf-16"):
-        return ""
-    return data.decode(encoding, errors="replace")
+    return "" if b"\0" in data and encoding != "utf-16" else data.decode(encoding, errors="replace")
 
 
 def ends_whole(path: Path) -> bool:
@@ -107,23 +87,8 @@ def files(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if (path := Path(parent, name)).is_file())
 
 
-def small_file(path: Path, most: int = LARGEST_WHOLE) -> Path:
-    """`path` itself if it is a file that may be read whole, ValueError if it is larger."""
-    if os.path.getsize(plain_file(path)) > most:
-        raise ValueError(f"{path} has more than {most // 2**20} MB, and must be read as a whole; give a smaller one")
-    return path
-
-
-_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait
-
-
 def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
-    """All bytes of a file that may be read whole, ValueError as in `small_file`. Few system calls, for very many files.
-
-    >>> small_bytes("/dev/null")
-    Traceback (most recent call last):
-    ValueError: /dev/null is a device, not a file; save its output to a file first
-    """
+    """All bytes of a file, ValueError if there are more than `most`. Few system calls, for very many files."""
     try:
         handle = os.open(path, _TO_READ)
     except OSError:
@@ -131,8 +96,12 @@ def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
         raise
     try:
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
-            small_file(Path(path), most)
+        if not stat.S_ISREG(status.st_mode):
+            plain_file(Path(path))
+        if status.st_size > most:
+            raise ValueError(
+                f"{path} has more than {most // 2**20} MB, and must be read as a whole; give a smaller one"
+            )
         data = os.read(handle, status.st_size)
         while len(data) < status.st_size and (part := os.read(handle, status.st_size - len(data))):
             data += part
@@ -141,26 +110,15 @@ def small_bytes(path: str | Path, most: int = LARGEST_WHOLE) -> bytes:
         os.close(handle)
 
 
-def plain_table(path: Path, delimiter: str) -> Path:
-    """`path` itself if it is a file of lines that a table reader can take: bounded lines, columns and cells.
-
-    It reads the file through once, a block at a time.
-    """
+def plain_table(path: Path, delimiter: str) -> None:
+    """ValueError if a table reader should not take the file: one pass over its lines, which are bounded too."""
     columns = next(read_lines(path), "").count(delimiter) + 1
     refuse_vast(path, 1, columns)
     refuse_vast(path, sum(1 for _ in read_lines(path)), columns)
-    return path
 
 
 def refuse_vast(path: Path, rows: int, columns: int) -> None:
-    """ValueError if a table has too many columns or cells for a table of runs.
-
-    It is called before the table is unpacked.
-
-    >>> refuse_vast(Path("t.csv"), 10**6, 10**3)
-    Traceback (most recent call last):
-    ValueError: t.csv has 1,000,000 rows of 1,000 columns, more than 100,000,000 cells; split it
-    """
+    """ValueError if a table, not unpacked yet, has too many columns or cells for a table of runs."""
     if columns > MOST_COLUMNS:
         raise ValueError(f"{path} has {columns:,} columns, more than {MOST_COLUMNS:,}; it is not a table of runs")
     if rows * columns > MOST_CELLS:
@@ -171,10 +129,7 @@ def refuse_vast(path: Path, rows: int, columns: int) -> None:
 def copied(
     read: Callable[[int], bytes], most: int = MOST_COPIED, name: str = COPY, what: str = "standard input"
 ) -> Iterator[Path]:
-    """A temporary file with everything that `read` returns, to be read twice.
-
-    Messages call it `what`.
-    """
+    """A temporary file with everything that `read` returns, to be read twice; messages call it `what`."""
     with tempfile.TemporaryDirectory(prefix="oneclock-") as folder:
         path, left = Path(folder) / name, most
         with open(path, "wb") as file:
@@ -194,6 +149,4 @@ def copied(
 def _encoding(path: Path) -> str:
     with open(path, "rb") as file:
         mark = file.read(4)
-    if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    return "utf-8-sig"
+    return "utf-16" if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"

@@ -25,8 +25,6 @@ def load(path: Path, wanted: Wanted) -> Contents:
     folder = path.parent if path.name in _FILES else path
     runs = []
     for run in _runs(folder):
-        if (curve := run.path / "curve.jsonl").exists():
-            guards.small_file(curve)
         beta = run.key.beta
         pair = beta if isinstance(beta, tuple) else (beta, beta)
         raw = RawRun(run.key.folder, {"betas": pair, "max_steps": run.key.budget})
@@ -63,6 +61,6 @@ def _is_packed(path: Path) -> bool:
 
 def _is_record(path: Path) -> bool:
     try:
-        return path.is_file() and "budget" in read_json(guards.small_file(path))
+        return path.is_file() and "budget" in read_json(path)
     except (ValueError, RecursionError):
         return False
