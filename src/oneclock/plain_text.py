@@ -9,8 +9,7 @@ _PLACE = re.compile(
     r"""|(?<![\w/.~-])(?:file://)?~?/(?!/)(?:[^\s/'"]+/)*(?=[^\s/])"""
     r"""|\b[A-Za-z]:\\+(?:[^\s\\'"]+\\+)*"""
 )
-
-_SPELLED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads these as the start of a formula
+_FORMULA = re.compile(r"'*[=+@\t\r-]")  # a spreadsheet reads what begins so as a formula; quotes are taken off again
 
 
 def printable(text: str) -> str:
@@ -19,7 +18,8 @@ def printable(text: str) -> str:
     >>> printable("val\x1b[2Jloss")
     'val\\x1b[2Jloss'
     """
-    return re.sub("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", _spelled, text)
+    unsafe = "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+    return re.sub(unsafe, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def plain_cell(text: str) -> str:
@@ -28,12 +28,10 @@ def plain_cell(text: str) -> str:
     >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("-0.5"), plain_cell("resnet")
     ("'=cmd|' /C calc'!A0", '-0.5', 'resnet')
     """
-    if not text.lstrip("'").startswith(_SPELLED):
-        return text
     try:
         float(text)
     except ValueError:
-        return f"'{text}"
+        return f"'{text}" if _FORMULA.match(text) else text
     return text
 
 
@@ -43,7 +41,7 @@ def cell_as_it_was(text: str) -> str:
     >>> [cell_as_it_was(plain_cell(text)) for text in ("=1+1", "'=1+1", "-0.5", "resnet", "'tis")]
     ['=1+1', "'=1+1", '-0.5', 'resnet', "'tis"]
     """
-    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_SPELLED) else text
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def without_places(text: str) -> str:
@@ -53,7 +51,3 @@ def without_places(text: str) -> str:
     "No such file: 'x.csv' (see run.log:3, https://example.org/a/b, 9/11)"
     """
     return _PLACE.sub(lambda match: match["quote"] or "", text)
-
-
-def _spelled(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()

@@ -70,7 +70,9 @@ def _each(source: Any) -> list[Any]:
 
 def _refuse_two_directions(logs: Sequence[Log], runs: Sequence[LoggedRun]) -> None:
     if len({run.higher_is_better for run in runs}) > 1:
-        metrics = ", ".join(f"{log.metric!r} ({log.direction.phrase})" for log in logs)
+        metrics = ", ".join(
+            f"{log.metric!r} ({'higher' if log.direction.higher_is_better else 'lower'} is better)" for log in logs
+        )
         raise ValueError(f"higher is better in one log and lower in another: {metrics}; name one metric for all")
 
 

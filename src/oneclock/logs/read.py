@@ -21,13 +21,14 @@ from oneclock.logs.log_warnings import about_curves, about_metric, about_points
 from oneclock.logs.series import Timeline
 from oneclock.logs.source import Contents, RawRun, Reader, Wanted
 from oneclock.logs.step_units import step_unit
-from oneclock.metric import LOWER_BY_NAME, Direction, decide
+from oneclock.metric import Direction, decide
 from oneclock.plain_text import printable
 
 READERS: tuple[Reader, ...] = (own_records, mlflow, wandb_run, tensorboard, json_file, csv_file, terminal)
 """The formats, specific ones first: the first whose `sniff` returns True reads the path."""
 
 _MOST_FILES = 1000  # of a folder that is looked through for the one log in it
+_LOWER_BY_NAME = Direction(higher_is_better=False, source="name")
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".out", ".db", ".sqlite")
 
 
@@ -76,7 +77,7 @@ class Log:
     unit: str
     runs: tuple[LoggedRun, ...]
     warnings: tuple[str, ...]
-    direction: Direction = LOWER_BY_NAME
+    direction: Direction = _LOWER_BY_NAME
 
     @property
     def curves(self) -> list[Curve]:
