@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneclock.horizon import Curve, EarlyStop, early_stop, effective_horizon, mean_best_loss, one_digit
+from oneclock.horizon import Curve, EarlyStop, early_stop, effective_horizon, mean_best_loss
+from oneclock.horizon.early_stop import one_digit
 
 losses = st.lists(st.one_of(st.floats(0.1, 10), st.just(math.nan), st.just(math.inf)), min_size=1, max_size=30).filter(
     lambda values: any(map(math.isfinite, values))

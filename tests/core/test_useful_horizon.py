@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from oneclock.horizon import Curve, early_stop, useful_horizon
 from oneclock.horizon.schedule import SHAPES, guess_schedule
+from oneclock.horizon.unimodal import lasting_variance, noise_variance, without_spikes
 from oneclock.lab.simulated_curves import PLAN, simulate, slow_waves
 from oneclock.lab.studies.curves import read_curves
 
@@ -185,6 +186,12 @@ def test_a_falling_learning_rate_makes_a_turn_less_likely():
     assert turned.low <= 15 <= turned.high
     with pytest.raises(ValueError, match=r"the schedule must be one of constant, cosine, linear, wsd, got 'step'"):
         useful_horizon(Curve([1, 2], [2.0, 1.0]), schedule="step")
+
+
+def test_noise_that_neighbours_share_lasts_and_a_spike_is_moved_to_its_neighbour():
+    waves = [0.0, 0.1, 0.3, 0.4, 0.3, 0.1] * 10
+    assert lasting_variance(waves) > 2 * noise_variance(waves)
+    assert without_spikes([3.0, 2.9, 9.0, 2.8, 2.7], variance=0.01) == [3.0, 2.9, 2.9, 2.8, 2.7]
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -13,7 +13,7 @@ from operator import lt
 class Curve:
     """A validation curve: losses at strictly increasing steps, lower is better, at least one of them finite.
 
-    Losses may be NaN or infinite; these are never an improvement.
+    NaN and infinite losses are never an improvement.
 
     >>> curve = Curve([100, 200, 300], [2.0, 1.5, 1.7])
     >>> curve.best_step, curve.best_loss

@@ -2,9 +2,6 @@
 
 They are for the paper's tables. One noisy evaluation can end a run too early here; use `oneclock.horizon.useful` to
 find out how long training stayed useful.
-
-The paper does not say whether its early-stopping time is the step at which the patience ran out (`stop`) or the
-step of the best loss before that (`best`). Both are computed everywhere; `stop` is the default.
 """
 
 from __future__ import annotations
@@ -13,12 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Literal, get_args
+from statistics import fmean
+from typing import Literal
 
 from oneclock.horizon.curve import Curve
+from oneclock.rule import int_if_whole
 
 Convention = Literal["stop", "best"]
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+"""The paper's early-stopping time may be where the patience ran out, or the best loss before. `stop` is the default."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class EarlyStop:
 
     def at(self, convention: Convention) -> float:
         """The early-stopping step under one of the two conventions."""
-        if convention not in CONVENTIONS:
+        if convention not in ("stop", "best"):
             raise ValueError(f"convention must be 'stop' or 'best', got {convention!r}")
         return self.stop if convention == "stop" else self.best
 
@@ -59,14 +58,10 @@ def early_stop(curve: Curve, budget: float | None = None, patience: float | None
 
 
 def mean_best_loss(seeds: Sequence[Curve]) -> float:
-    """L(beta): the mean over seeds of each seed's smallest validation loss.
-
-    >>> mean_best_loss([Curve([1], [2.0]), Curve([1], [4.0])])
-    3.0
-    """
+    """L(beta): the mean over seeds of each seed's smallest validation loss."""
     if not seeds:
         raise ValueError("L(beta) needs at least one curve")
-    return math.fsum(curve.best_loss for curve in seeds) / len(seeds)
+    return fmean(curve.best_loss for curve in seeds)
 
 
 def effective_horizon(
@@ -84,28 +79,16 @@ def effective_horizon(
 
 
 def mean_early_stop(curves: Mapping[float, Sequence[Curve]], budget: float, convention: Convention = "stop") -> float:
-    """The early-stopping step, not rounded: the mean over seeds of the two betas with the lowest L, averaged.
-
-    With one beta, that one.
-
-    >>> mean_early_stop({0.9: [Curve([500, 1250], [2.0, 1.0])]}, budget=1250)
-    1250.0
-    """
+    """The early-stopping step, not rounded: the mean over seeds of the two betas with the lowest L, averaged."""
     if not curves:
         raise ValueError("T_ES needs the curves of at least one beta")
     best = sorted(curves, key=lambda beta: (mean_best_loss(curves[beta]), beta))[:2]
-    times = [[early_stop(curve, budget).at(convention) for curve in curves[beta]] for beta in best]
-    return math.fsum(math.fsum(one) / len(one) for one in times) / len(times)
+    return fmean(fmean(early_stop(curve, budget).at(convention) for curve in curves[beta]) for beta in best)
 
 
 def one_digit(steps: float) -> int | float:
-    """`steps` rounded to one significant digit, halves up.
-
-    >>> one_digit(25_000), one_digit(19_500), one_digit(12_800)
-    (30000, 20000, 10000)
-    """
+    """`steps` rounded to one significant digit, halves up."""
     if not (math.isfinite(steps) and steps > 0):
         raise ValueError(f"steps must be a finite number above 0, got {steps!r}")
     exact = Decimal(repr(float(steps)))
-    rounded = float(exact.quantize(Decimal(1).scaleb(exact.adjusted()), rounding=ROUND_HALF_UP))
-    return int(rounded) if rounded.is_integer() else rounded
+    return int_if_whole(float(exact.quantize(Decimal(1).scaleb(exact.adjusted()), rounding=ROUND_HALF_UP)))

@@ -20,9 +20,6 @@ def guess_schedule(left: float | None, done: float) -> str | None:
     """The shape nearest to a learning rate that is `left` of its peak after the share `done` of the plan.
 
     None where it cannot be known: no learning rate was logged, or it is early and still at its peak.
-
-    >>> guess_schedule(0.5, 0.5), guess_schedule(0.7, 0.3), guess_schedule(1.0, 0.8), guess_schedule(1.0, 0.1)
-    ('cosine', 'linear', 'constant', None)
     """
     if left is None or not 0 <= left <= 1 or (left > 0.99 and done < _SETTLED):
         return None

@@ -1,8 +1,7 @@
 """Where a validation curve turned, or may yet turn: a probability for every place. Pure Python.
 
 The probability of a place is a prior (how often runs turn there) times how well "down to here, then up" fits the
-losses, measured in noise. What comes after the last evaluation has the weight of a curve that only fell so far. The
-prior of a turn is proportional to the learning rate: a run whose learning rate falls turns later, or not at all.
+losses, measured in noise. What comes after the last evaluation has the weight of a curve that only fell so far.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from statistics import fmean
 from oneclock.horizon.schedule import SHAPES
 from oneclock.horizon.unimodal import lasting_variance, misfits, noise_variance, without_spikes
 
-GROUPS = 64
-"""A longer curve is averaged in at most this many groups of neighbours, whose common noise then counts once."""
-
+GROUPS = 64  # a longer curve is averaged in so many groups of neighbours, whose common noise then counts once
 _TURN = 0.5  # before any evaluation: the probability that a run with a constant learning rate turns before its end
 _EARLIEST = 0.02  # of the plan: the prior has as little mass before it as there is time
 _LOWER = 3.0  # noise standard deviations: a later loss lower by so much rules a turn out
@@ -58,12 +55,7 @@ class Turns:
 def turns(
     steps: Sequence[float], losses: Sequence[float], seen: float, plan: float, schedule: str | None = None
 ) -> Turns:
-    """The probability of a turn at every place, from finite losses up to `seen` of `plan` steps.
-
-    >>> weighed = turns([1, 2, 3, 4, 5, 6, 7, 8], [8, 4, 2, 1, 2, 3, 4, 5], seen=8, plan=8)
-    >>> 3 < weighed.quantile(0.5) < 5, weighed.later < 0.01
-    (True, True)
-    """
+    """The probability of a turn at every place, from finite losses up to `seen` of `plan` steps."""
     scale = max(map(abs, losses)) or 1.0
     weighed = _weighed(steps, [loss / scale for loss in losses], seen, plan, schedule, open_end=True)
     high = weighed.quantile(0.95)
@@ -77,10 +69,7 @@ def turns(
 
 
 def outside(evaluations: int, turned: bool) -> float:
-    """The share of the weights, which are wider than they need be, that is left out of the 90 % interval.
-
-    Set on simulated curves and development runs (`docs/research/horizon.md`).
-    """
+    """The share of the weights, wider than they need be, that is left out of the 90 % interval: set on test runs."""
     few, some, many = (0.6, 0.65, 0.75) if turned else (0.25, 0.35, 0.35)
     return few if evaluations < _MANY else some if evaluations <= GROUPS else many
 
@@ -109,10 +98,7 @@ def _weighed(
 
 
 def _odds(levels: Sequence[float], variance: float, low_later: Sequence[bool]) -> list[float]:
-    """How well a turn before, between and after the losses fits: 1 at best, 0 where the lowest loss is elsewhere.
-
-    It is elsewhere where a later loss is clearly lower, and where no loss from there on is `low_later`.
-    """
+    """How well a turn before, between and after the losses fits: 1 at best, 0 if the lowest loss is elsewhere."""
     errors = misfits(levels)
     lowest = min(levels) + _LOWER * math.sqrt(variance)
     allowed = [reached <= lowest for reached in accumulate([*levels, levels[-1]], min)]
@@ -130,7 +116,7 @@ def _odds(levels: Sequence[float], variance: float, low_later: Sequence[bool]) -
 def _low_later(levels: Sequence[float], variance: float) -> list[bool]:
     """For a turn before, between and after the losses: whether a mean over three around or after it is near the lowest.
 
-    Where a run has ended, an earlier loss that is clearly lower shows that it turned, even if it came down again later.
+    If none is, the run turned earlier, even if it came down again later.
     """
     threes = [fmean(three) for three in zip(levels, levels[1:], levels[2:], strict=False)]
     if not threes:
@@ -141,16 +127,13 @@ def _low_later(levels: Sequence[float], variance: float) -> list[bool]:
 
 
 def _prior(start: float, end: float, schedule: str | None) -> float:
-    """The probability of a turn between two shares of the plan, before any evaluation.
-
-    With a constant learning rate half of all runs turn, half of these evenly in time, half evenly in log time.
-    """
+    """The probability of a turn between two shares of the plan, before any evaluation, proportional to the rate."""
     rate = SHAPES[schedule]((start + end) / 2) if schedule else 1.0
     return _TURN * (_after(start) - _after(end)) * rate
 
 
 def _after(share: float) -> float:
-    """The probability that a run which turns does so after this share of its plan."""
+    """The probability that a run which turns does so after this share: half evenly in time, half in log time."""
     late = min(max(share, _EARLIEST), 1.0)
     after = 0.5 * (1 - late) + 0.5 * math.log(late) / math.log(_EARLIEST / 2)
     return after if share >= _EARLIEST else 1 - (1 - after) * max(share, 0.0) / _EARLIEST

@@ -7,6 +7,7 @@ The fit assumes no formula: before the turn it is the best decreasing sequence, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from statistics import fmean, median
 
 _CHI2_MEDIAN = 0.455  # median of a squared standard normal value
@@ -20,16 +21,11 @@ def misfits(losses: Sequence[float]) -> list[float]:
     >>> misfits([3.0, 1.0, 2.0, 4.0])
     [2.0, 0.0, 0.0, 0.5, 4.666666666666667]
     """
-    before, after = [0.0, *_falling(losses)], [*_falling(losses[::-1])[::-1], 0.0]
-    return [falling + rising for falling, rising in zip(before, after, strict=True)]
+    return list(map(add, [0.0, *_falling(losses)], [*_falling(losses[::-1])[::-1], 0.0]))
 
 
 def noise_variance(losses: Sequence[float]) -> float:
-    """The variance of one loss around the trend, from how far each loss lies off the middle of its two neighbours.
-
-    A slope does not enter it. The median keeps spikes and the steep start out. One part in twenty of the curve's
-    spread counts as one more such distance, so that three evaluations cannot pass for exact.
-    """
+    """The variance of one loss around the trend, from how far each loss lies off the middle of its two neighbours."""
     threes = zip(losses, losses[1:], losses[2:], strict=False)
     return _variance(losses, [(here - (left + right) / 2) ** 2 * 2 / 3 for left, here, right in threes])
 
@@ -37,12 +33,8 @@ def noise_variance(losses: Sequence[float]) -> float:
 def lasting_variance(losses: Sequence[float]) -> float:
     """The variance of a loss that counts in a mean: larger where neighbours share their error or the noise grows.
 
-    The largest of the noise of all losses, of their later half, and of means over two and over four neighbours. For
-    these a bend of the trend does not enter it either.
-
-    >>> waves = [0.0, 0.1, 0.3, 0.4, 0.3, 0.1] * 10
-    >>> lasting_variance(waves) > 2 * noise_variance(waves)
-    True
+    The largest of the noise of all losses, of their later half, and of means over two and over four neighbours, which
+    a bend of the trend does not enter.
     """
     variances = [noise_variance(losses)]
     if len(losses) >= 2 * _ENOUGH:
@@ -57,6 +49,7 @@ def lasting_variance(losses: Sequence[float]) -> float:
 
 
 def _variance(losses: Sequence[float], squares: Sequence[float]) -> float:
+    """The median keeps spikes and the steep start out; a twentieth of the spread stands for one more distance."""
     if not squares:
         return 0.0
     spread = 0.05 * (median(losses) - min(losses))
@@ -64,19 +57,12 @@ def _variance(losses: Sequence[float], squares: Sequence[float]) -> float:
 
 
 def without_spikes(losses: Sequence[float], variance: float) -> list[float]:
-    """The losses, with each single outlier moved to the nearer one of its two neighbours.
-
-    >>> without_spikes([3.0, 2.9, 9.0, 2.8, 2.7], variance=0.01)
-    [3.0, 2.9, 2.9, 2.8, 2.7]
-    """
-    reach = _OUTLIER * variance**0.5
-    kept = list(losses)
+    """The losses, with each single outlier moved to the nearer one of its two neighbours."""
+    reach, kept = _OUTLIER * variance**0.5, list(losses)
     for at in range(1, len(losses) - 1):
         low, high = sorted((losses[at - 1], losses[at + 1]))
-        if losses[at] > high + reach:
-            kept[at] = high
-        elif losses[at] < low - reach:
-            kept[at] = low
+        if not low - reach <= losses[at] <= high + reach:
+            kept[at] = min(max(losses[at], low), high)
     return kept
 
 

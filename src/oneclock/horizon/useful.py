@@ -1,9 +1,8 @@
 """The useful horizon: where validation stopped improving, or will, with a 90 % interval. Pure Python.
 
-One function serves finished and unfinished runs. `turns` weighs every place where the curve may have turned or may yet
-turn. A turn counts where those weights rule out that the run still improves, at least three evaluations follow, and
-the rise since is larger than the noise. Otherwise the answer is the plan, or for a run under way the turn that is more
-likely than not. `docs/research/horizon.md` has the method and its tested coverage.
+`turns` weighs every place where the curve may have turned or may yet turn. A turn counts if those weights rule out that
+the run still improves, at least three evaluations follow, and the rise since is larger than the noise. Otherwise the
+answer is the plan, or for a run under way the turn that is more likely than not. See `docs/research/horizon.md`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ from oneclock.horizon.curve import Curve
 from oneclock.horizon.schedule import SHAPES
 from oneclock.horizon.turns import Turns, outside, turns
 from oneclock.horizon.unimodal import misfits
+from oneclock.rule import int_if_whole
 
-LATER = 3
-"""A turn counts only where at least this many later evaluations confirm it."""
-
+LATER = 3  # a turn counts only where at least so many later evaluations confirm it
 _STILL = 0.05  # a turn counts only where the run still improves with less than this probability
 _CLEAR = 3.0  # standard errors: a turn counts only where the rise since is larger
 _WAVE = 2.25  # a turn counts only where the loss rose by so many times what it rose before, or fell since
@@ -117,10 +115,7 @@ def _judge(curve: Curve, length: float, schedule: str | None) -> UsefulHorizon:
 
 
 def _falls_again(curve: Curve, noise: float) -> bool:
-    """Whether the losses since the lowest one come down again, as after a warm restart, rather than rise.
-
-    In a run under way such losses say nothing yet: they may still reach a new low.
-    """
+    """Whether the losses since the lowest one come down again, as after a warm restart: they may reach a new low."""
     since = [loss for loss in curve.losses[curve.losses.index(curve.best_loss) + 1 :] if math.isfinite(loss)]
     scale = max(map(abs, since), default=0.0) or 1.0  # squares of very large losses would overflow
     misfit = misfits([loss / scale for loss in since])
@@ -144,11 +139,7 @@ def _has_risen(weights: Turns, low: float, high: float) -> bool:
 
 
 def _is_wave(weights: Turns, turn: float) -> bool:
-    """Whether the rise after the turn may be a slow wave, as others that the loss came down from.
-
-    Means over three losses show it: their highest one after the turn must lie clearly higher above the turn than they
-    ever rose before it, or fell after it.
-    """
+    """Whether means over three losses rise after the turn no higher than they rose before it, or fell after it."""
     levels = weights.levels
     smooth = [fmean(three) for three in zip(levels, levels[1:], levels[2:], strict=False)]
     smooth = smooth if len(levels) > 3 * LATER else [*levels]
@@ -162,5 +153,4 @@ def _is_wave(weights: Turns, turn: float) -> bool:
 
 def _readable(value: float) -> float:
     """Three digits: nothing finer is known."""
-    rounded = float(f"{max(value, 0.0):.3g}")
-    return int(rounded) if rounded.is_integer() else rounded
+    return int_if_whole(float(f"{max(value, 0.0):.3g}"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oneclock.horizon import one_digit
+from oneclock.horizon.early_stop import one_digit
 from oneclock.lab.protocol.data import ProtocolData, best_fixed, select_beta
 from oneclock.lab.protocol.resampling import NoiseFloor, noise_floors
 from oneclock.lab.protocol.risk import ProtocolRow, Risk, take_selected

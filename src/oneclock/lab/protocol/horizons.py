@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from oneclock.horizon import Convention, Curve, mean_early_stop, one_digit
+from oneclock.horizon import Curve
+from oneclock.horizon.early_stop import Convention, mean_early_stop, one_digit
 from oneclock.lab.experiments.aliases import experiment_of_paper
 from oneclock.runs import table
 from oneclock.runs.record import RunRecord
