@@ -10,9 +10,18 @@ from statistics import fmean
 from typing import Any
 
 from oneclock.advise import words
-from oneclock.advise.curves import PaperStop, RunHorizon, paper_stop, plan_of, rounded, run_horizon, two_best_betas
-from oneclock.advise.doubts import doubts
-from oneclock.advise.sources import Source, read_sources
+from oneclock.advise.runs import (
+    PaperStop,
+    RunHorizon,
+    Source,
+    paper_stop,
+    plan_of,
+    read_sources,
+    rounded,
+    run_horizon,
+    two_best_betas,
+    until_divergence,
+)
 from oneclock.logs.read import Log, LoggedRun
 from oneclock.recommend import recommend
 from oneclock.rule import Rule, memory_horizon, refresh_count, resolve_rule
@@ -116,7 +125,7 @@ def advise(
     >>> advice.turned, advice.useful, advice.low, advice.high, round(advice.beta, 3)
     (True, 9980, 9640, 10300, 0.935)
     """
-    material = read_sources(
+    logs, whole, unit = read_sources(
         source,
         metric=metric,
         step=step,
@@ -125,21 +134,23 @@ def advise(
         columns=columns,
         higher_is_better=higher_is_better,
     )
-    runs, unit, rule = material.runs, material.unit, resolve_rule(rule)
-    if material.diverged and budget is not None:  # a run that diverged did not reach its plan
+    rule, runs = resolve_rule(rule), [*map(until_divergence, whole)]
+    diverged = runs != whole
+    if diverged and budget is not None:  # a run that diverged did not reach its plan
         budget = min(budget, max(run.curve.steps[-1] for run in runs))
     groups = two_best_betas(runs)
     kept = [run for group in groups for run in group]
     plan, plan_from = plan_of(kept, unit, budget)
     horizons = tuple(run_horizon(run, plan, schedule) for run in kept)
-    useful, turned = rounded(fmean(run.useful.steps for run in horizons)), all(run.useful.turned for run in horizons)
-    low, high = min(run.useful.low for run in horizons), max(run.useful.high for run in horizons)
+    found = [run.useful for run in horizons]
+    useful, turned = rounded(fmean(one.steps for one in found)), all(one.turned for one in found)
+    low, high = min(one.low for one in found), max(one.high for one in found)
     horizon = _next_horizon(useful, turned, next_steps)
     ends = (low, high) if next_steps is None else (horizon, horizon)
     beta, beta_low, beta_high = (_beta(rule, unit, steps) for steps in (horizon, *ends))
-    best = min(zip(kept, horizons, strict=True), key=lambda pair: pair[0].curve.best_loss)[1]
+    _, best = min(zip(kept, horizons, strict=True), key=lambda pair: pair[0].curve.best_loss)
     advice = Advice(
-        logs=material.logs,
+        logs=logs,
         unit=unit,
         plan=plan,
         plan_from=plan_from,
@@ -148,10 +159,10 @@ def advise(
         low=low,
         high=high,
         turned=turned,
-        diverged=material.diverged,
-        finished=all(run.useful.finished for run in horizons),
-        stays=fmean(run.useful.stays for run in horizons),
-        turn=rounded(fmean(run.useful.turn for run in horizons)),
+        diverged=diverged,
+        finished=all(one.finished for one in found),
+        stays=fmean(one.stays for one in found),
+        turn=rounded(fmean(one.turn for one in found)),
         best_step=best.best_step,
         best_loss=best.best_loss,
         paper=paper_stop(groups, plan),
@@ -165,7 +176,7 @@ def advise(
         lr=_agreed([run.arguments.lr for run in kept]),
         schedule=_agreed([run.schedule for run in horizons]),
     )
-    advice = replace(advice, doubts=tuple(doubts(advice, rule, runs, kept)))
+    advice = replace(advice, doubts=tuple(words.doubts(advice, rule, runs, kept)))
     return replace(advice, next=words.next_line(advice, rule))
 
 

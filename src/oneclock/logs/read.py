@@ -6,7 +6,7 @@ import csv
 import math
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class LoggedRun:
 
     name: str
     curve: Curve
-    arguments: Arguments
+    arguments: Arguments = field(default_factory=Arguments)
     higher_is_better: bool = False
 
     @property
