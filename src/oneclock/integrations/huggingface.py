@@ -12,7 +12,8 @@ from collections.abc import Sized
 from typing import Any
 
 from oneclock import torchvision_guard  # noqa: F401  before transformers
-from oneclock.integrations.running import TurnWatch, advice, beta_figures
+from oneclock.horizon import SHAPES
+from oneclock.integrations.running import TurnWatch, beta_figures
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
 from oneclock.rule import Rule, beta_for
@@ -36,8 +37,7 @@ def balanced_adamw(
 
     The horizon, in optimizer steps, is `args.max_steps`; where the arguments count epochs instead, give the training
     set or its length as `train_samples`. Where training is useful for less than it runs, give `horizon`. `rule` and
-    `options` are those of BalancedAdamW. Beta is written to `args.adam_beta1` and `args.adam_beta2`, so that whatever
-    records the arguments records it.
+    `options` are those of BalancedAdamW. Beta is written to `args`, so that whatever records the arguments records it.
     """
     steps = trainer_steps(args, train_samples) if horizon is None else horizon
     args.adam_beta1 = args.adam_beta2 = beta_for(steps, rule)
@@ -89,23 +89,14 @@ class RefreshCallback(TrainerCallback):
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Print the advice, once for all processes."""
         if state.is_world_process_zero:
-            beta = beta_figures(kwargs["optimizer"], state.global_step).get("beta")
-            print(advice(self._losses(state), state.max_steps, beta, _schedule(args)))
+            self.watch.advise(self._losses(state), state.max_steps, _schedule(args))
 
     def _losses(self, state: TrainerState) -> dict[int, float]:
         return {entry["step"]: entry[self.metric] for entry in state.log_history if self.metric in entry}
 
 
-_SCHEDULES = {
-    "linear": "linear",
-    "cosine": "cosine",
-    "cosine_with_min_lr": "cosine",
-    "constant": "constant",
-    "constant_with_warmup": "constant",
-    "warmup_stable_decay": "wsd",
-}
-
-
 def _schedule(args: TrainingArguments) -> str | None:
     """The schedule's name for the horizon, None for another one."""
-    return _SCHEDULES.get(str(getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)))
+    name = str(getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type))
+    others = {"cosine_with_min_lr": "cosine", "constant_with_warmup": "constant", "warmup_stable_decay": "wsd"}
+    return others.get(name, name if name in SHAPES else None)

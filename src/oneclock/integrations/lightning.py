@@ -13,7 +13,7 @@ from typing import Any
 
 from oneclock import torchvision_guard  # noqa: F401  before lightning
 from oneclock.horizon import guess_schedule
-from oneclock.integrations.running import TurnWatch, advice, beta_figures, learning_rate
+from oneclock.integrations.running import TurnWatch, beta_figures
 from oneclock.metric import require_lower
 from oneclock.optim import BalancedAdamW
 from oneclock.rule import Rule
@@ -69,7 +69,6 @@ class RefreshCallback(Callback):
         """Keep the validation loss of this step, and look whether it turned."""
         fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
         if fitting and self.metric in trainer.callback_metrics:
-            self.peak_lr = max(self.peak_lr, learning_rate(trainer.optimizers[0]))
             self.losses[trainer.global_step] = float(trainer.callback_metrics[self.metric])
             if trainer.is_global_zero:
                 self.watch.look(self.losses, _plan(trainer), self._schedule(trainer))
@@ -77,13 +76,13 @@ class RefreshCallback(Callback):
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the advice, once for all processes."""
         if trainer.is_global_zero:
-            beta = beta_figures(trainer.optimizers[0], trainer.global_step).get("beta")
-            print(advice(self.losses, _plan(trainer), beta, self._schedule(trainer)))
+            self.watch.advise(self.losses, _plan(trainer), self._schedule(trainer))
 
     def _schedule(self, trainer: Trainer) -> str | None:
         """The schedule, as far as the learning rates so far show it."""
-        left = learning_rate(trainer.optimizers[0]) / self.peak_lr if self.peak_lr else None
-        return guess_schedule(left, trainer.global_step / _plan(trainer))
+        rate = float(trainer.optimizers[0].param_groups[0]["lr"])
+        self.peak_lr = max(self.peak_lr, rate)
+        return guess_schedule(rate / self.peak_lr if self.peak_lr else None, trainer.global_step / _plan(trainer))
 
     def state_dict(self) -> dict[str, Any]:
         """The losses and the highest learning rate so far, for Lightning's checkpoint."""

@@ -1,4 +1,4 @@
-"""Balanced Adam for JAX: `optax.adam` and `optax.adamw` with `b1 = b2 = beta`, and beta from the horizon.
+"""Balanced AdamW for JAX: `optax.adamw` with `b1 = b2 = beta`, and beta from the horizon.
 
 The result is optax's own transformation, so that whatever takes one (flax's TrainState, `optax.chain`,
 `optax.MultiSteps`) takes this.
@@ -26,8 +26,8 @@ def balanced_adamw(
 ) -> optax.GradientTransformationExtraArgs:
     """`optax.adamw` with `b1 = b2 = beta`. Give exactly one of `horizon`, in optimizer steps, and `beta`.
 
-    `rule` turns a horizon into a beta, as in `oneclock.BalancedAdamW`. All other options are optax's: `mask`,
-    `weight_decay` and `mu_dtype` as well as a schedule for the learning rate.
+    `rule` turns a horizon into a beta, as in `oneclock.BalancedAdamW`. All other options are optax's: `mask` and
+    `mu_dtype` as well as `weight_decay`, which makes it `optax.adam` where it is 0.
 
     >>> import jax.numpy as jnp
     >>> optimizer = balanced_adamw(3e-4, horizon=20_000, weight_decay=0.1)  # b1 = b2 = 0.953
@@ -36,26 +36,7 @@ def balanced_adamw(
     >>> round(float(state[0].mu[0]), 4)
     0.0472
     """
-    return _tied(optax.adamw, learning_rate, resolve_beta(beta, horizon, rule), options)
-
-
-def balanced_adam(
-    learning_rate: optax.ScalarOrSchedule,
-    *,
-    horizon: float | None = None,
-    beta: float | None = None,
-    rule: Rule | str | None = None,
-    **options: Any,
-) -> optax.GradientTransformationExtraArgs:
-    """`optax.adam` with `b1 = b2 = beta`; the arguments are those of `balanced_adamw`.
-
-    >>> balanced_adam(optax.cosine_decay_schedule(3e-4, 20_000), horizon=20_000).init is not None
-    True
-    """
-    return _tied(optax.adam, learning_rate, resolve_beta(beta, horizon, rule), options)
-
-
-def _tied(make: Any, learning_rate: optax.ScalarOrSchedule, beta: float, options: dict[str, Any]) -> Any:
     if "b1" in options or "b2" in options:
         raise ValueError("balanced Adam has one memory: give beta= or horizon=, not b1= and b2=")
-    return make(learning_rate, **options, b1=beta, b2=beta)
+    tied = resolve_beta(beta, horizon, rule)
+    return optax.adamw(learning_rate, **options, b1=tied, b2=tied)
