@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from oneclock import logs
 from oneclock.horizon import Curve, early_stop
-from oneclock.logs.series import MetricSeries
+from oneclock.logs import names
+from oneclock.logs.series import MetricSeries, placeholders_in
 
 
 def test_csv_streams_the_chosen_columns(tmp_path):
@@ -137,6 +138,29 @@ def test_a_folder_is_read_where_one_log_is_in_it(tmp_path):
         logs.read_log(tmp_path)
 
 
+def test_names_say_what_a_column_is():
+    columns = ("trainer/global_step", "Step", "step_time", "consumed_samples", "tokens_per_second")
+    assert [names.kind(name) for name in columns] == ["step", "step", None, "samples", None]
+    metrics = ("val_loss", "eval/squad_loss", "test_loss", "loss", "train_loss", "accuracy")
+    assert [names.rank(name) for name in metrics] == [0, 1, 3, 4, 5, None]
+    assert names.choose_metric(["loss", "val_acc", "val_loss"], None, "a.csv") == "val_loss"
+    assert names.choose_metric(["lr", "reward"], None, "a.csv") == "reward"
+
+
+@pytest.mark.parametrize(
+    ("losses", "placeholders"),
+    [
+        ([4.1, -1, 3.2, -1, 2.9], [-1]),
+        ([2.0, 0.1, 0.001, 0.0], []),
+        ([1, -1, -2], []),
+        ([4.1, 999, 3.2, 999, 2.9], [999]),
+        ([4.1, 3.2, 999, 999], []),
+    ],
+)
+def test_values_that_stand_for_not_evaluated(losses, placeholders):
+    assert placeholders_in(losses) == placeholders
+
+
 def test_no_pickle_is_opened(tmp_path):
     (tmp_path / "training_args.bin").write_bytes(b"PK\x03\x04anything")
     for path in (tmp_path, tmp_path / "training_args.bin"):
@@ -150,8 +174,8 @@ def test_thinning_is_even_and_keeps_the_last(values, limit):
     with mock.patch("oneclock.logs.series.LIMIT", limit):
         for step, value in enumerate(values):
             thin.add(step, value)
-    steps, kept = thin.points()
-    assert kept == [values[int(step)] for step in steps]
+    steps, kept = thin.steps, thin.values
+    assert [*kept] == [values[int(step)] for step in steps]
     assert len(thin) == len(steps) <= limit
     assert steps[-1] == len(values) - 1
     assert {after - before for before, after in pairwise(steps[:-1])} <= {thin.stride}

@@ -54,16 +54,16 @@ def is_argument(name: str) -> bool:
 class LoggedArgument(NamedTuple):
     """An argument that was logged at steps: its last value, its largest, how often, and whether it ever changed."""
 
-    last: Any
-    largest: Any
-    times: int = 1
+    last: Any = None
+    largest: Any = None
+    times: int = 0
     changed: bool = False
 
     def with_value(self, value: Any) -> LoggedArgument:
         """With the value at a further step."""
         new, old = number(value), number(self.largest)
         is_larger = new is not None and math.isfinite(new) and (old is None or not old >= new)
-        changed = self.changed or value != self.last
+        changed = self.changed or (self.times > 0 and value != self.last)
         return LoggedArgument(value, value if is_larger else self.largest, self.times + 1, changed)
 
 

@@ -15,7 +15,6 @@ _SETTINGS_AND_SPEED = """
 timestamp time runtime second seconds samples throughput tps mfu flops memory
 lr learning momentum beta beta1 beta2 wd grad norm scale hparam
 """
-_REMEMBERED = 4096  # cached, because a log repeats a few names on every line
 _AMOUNT = r"_*(?:(?:num|n|total|train|consumed)_)?(?:input_)?{}(?:_(?:seen|trained))?"
 _KINDS = {
     "step": r"_*(?:(?:global|train|training|trainer|optimizer|opt|total|num|n|max)_)?(?:step|iteration|iter|update)s?",
@@ -28,20 +27,14 @@ _KINDS = {
     "label": r"metric|metric_name|name|tag|key|variable",
     "value": r"values?",
 }
-_EXPRESSIONS = {kind: re.compile(expression) for kind, expression in _KINDS.items()}
-COUNTS = ("step", "epoch", "tokens", "samples")
-"""The kinds of columns that may be the step, likeliest first."""
+COUNTS = ("step", "epoch", "tokens", "samples")  # the kinds of columns that may be the step, likeliest first
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(4096)  # a log repeats a few names on every line
 def kind(name: str) -> str | None:
-    """What a column holds if it is no metric: a key of `_KINDS`, by the last part of its name.
-
-    >>> [kind(name) for name in ("trainer/global_step", "Step", "step_time", "consumed_samples", "tokens_per_second")]
-    ['step', 'step', None, 'samples', None]
-    """
+    """What a column holds if it is no metric: a key of `_KINDS`, by the last part of its name."""
     last = _last_part(name)
-    return next((one for one, expression in _EXPRESSIONS.items() if expression.fullmatch(last)), None)
+    return next((one for one, expression in _KINDS.items() if re.fullmatch(expression, last)), None)
 
 
 def is_position(name: str) -> bool:
@@ -49,19 +42,15 @@ def is_position(name: str) -> bool:
     return kind(name) in (*COUNTS, "run", "time")
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(4096)
 def is_metric(name: str) -> bool:
     """Whether the name may be that of a metric of the model, and not of its speed or settings."""
     return not metric.words(name) & set(_SETTINGS_AND_SPEED.split())
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(4096)
 def rank(name: str) -> int | None:
-    """How likely `name` is the validation loss: 0 is most likely, None is not a loss.
-
-    >>> [rank(name) for name in ("val_loss", "eval/squad_loss", "test_loss", "loss", "train_loss", "accuracy")]
-    [0, 1, 3, 4, 5, None]
-    """
+    """How likely `name` is the validation loss: 0 is most likely, None is not a loss."""
     if not is_metric(name) or metric.higher_is_better(name) is not False:
         return None
     words = metric.words(name)
@@ -84,11 +73,7 @@ def is_part(word: str) -> bool:
 
 
 def choose_metric(names: Iterable[str], requested: str | None, where: object) -> str:
-    """The metric `requested`, or the likeliest validation loss among `names`; without a loss, the only metric.
-
-    >>> choose_metric(["loss", "val_acc", "val_loss"], None, "a.csv"), choose_metric(["lr", "reward"], None, "a.csv")
-    ('val_loss', 'reward')
-    """
+    """The metric `requested`, or the likeliest validation loss among `names`; without a loss, the only metric."""
     names = list(dict.fromkeys(names))
     if requested is not None:
         return _match(names, requested, where, "metric")
@@ -105,7 +90,7 @@ def candidates(names: Iterable[str]) -> list[str]:
 
 
 def choose_step(names: Iterable[str], requested: str | None, where: object) -> str | None:
-    """The step column `requested`, or the likeliest: steps before epochs, tokens and samples. None without any."""
+    """The step column `requested`, or the likeliest. None without any."""
     names = list(dict.fromkeys(names))
     if requested is not None:
         return _match(names, requested, where, "step column")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 
 from oneclock.guards import plain_file
 from oneclock.horizon import Curve
@@ -19,12 +20,12 @@ from oneclock.logs.formats import csv_file, json_file, mlflow, own_records, tens
 from oneclock.logs.inputs import Table, as_file
 from oneclock.logs.log_warnings import about_curves, about_metric, about_points
 from oneclock.logs.series import Timeline
-from oneclock.logs.source import Contents, RawRun, Reader, Wanted
+from oneclock.logs.source import Contents, RawRun, Wanted
 from oneclock.logs.step_units import step_unit
 from oneclock.metric import Direction, decide
 from oneclock.plain_text import printable
 
-READERS: tuple[Reader, ...] = (own_records, mlflow, wandb_run, tensorboard, json_file, csv_file, terminal)
+READERS: tuple[ModuleType, ...] = (own_records, mlflow, wandb_run, tensorboard, json_file, csv_file, terminal)
 """The formats, specific ones first: the first whose `sniff` returns True reads the path."""
 
 _MOST_FILES = 1000  # of a folder that is looked through for the one log in it
@@ -156,7 +157,7 @@ def read_text(path: str | Path) -> Log:
     return read_as(terminal, Path(path), Wanted())
 
 
-def read_as(reader: Reader, path: Path, wanted: Wanted) -> Log:
+def read_as(reader: ModuleType, path: Path, wanted: Wanted) -> Log:
     """Read the path as one format, whatever it looks like. Every problem is a ValueError with one plain line."""
     try:
         return _log(path, reader.load(path, wanted), wanted)
@@ -168,7 +169,7 @@ def read_as(reader: Reader, path: Path, wanted: Wanted) -> Log:
         raise ValueError(printable(f"{path} looks like {reader.FORMAT} but cannot be read: {error}")) from None
 
 
-def _reader_of(path: Path) -> tuple[Reader, Path]:
+def _reader_of(path: Path) -> tuple[ModuleType, Path]:
     """The reader of a file or folder; of a folder with one log in it, that of the log. ValueError if there is none."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
@@ -184,7 +185,7 @@ def _reader_of(path: Path) -> tuple[Reader, Path]:
     return logs[0]
 
 
-def _logs_among(paths: list[Path]) -> list[tuple[Reader, Path]]:
+def _logs_among(paths: list[Path]) -> list[tuple[ModuleType, Path]]:
     first = [(next((reader for reader in READERS if reader.sniff(path)), None), path) for path in paths]
     return [(reader, path) for reader, path in first if reader is not None]
 
@@ -193,7 +194,7 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
     seen = list(dict.fromkeys(metric for run in source.runs for metric in run.metrics))
     metric, chosen = _choose(path, source, wanted, seen)
     series = [run.series[metric] for run in chosen]
-    lines = [Timeline(*one.points()) for one in series]
+    lines = [Timeline(one) for one in series]
     direction = decide(metric, [line.values for line in lines], wanted.higher_is_better)
     if direction is None:
         raise ValueError(
@@ -201,7 +202,7 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
             "say it (--higher-is-better or --lower-is-better; in Python higher_is_better=True or False)"
         )
     if direction.higher_is_better:  # 0 and -1 may then be real values
-        lines = [Timeline(*one.points(), has_placeholders=False) for one in series]
+        lines = [Timeline(one, has_placeholders=False) for one in series]
     if not any(math.isfinite(value) for line in lines for value in line.values):
         others = [name for name in seen if name != metric]
         way = f"; name another of: {names.name_list(others)}" if others else ""

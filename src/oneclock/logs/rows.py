@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock.logs import names
-from oneclock.logs.arguments import ARGUMENTS, is_argument
+from oneclock.logs.arguments import ARGUMENTS, LoggedArgument, is_argument
 from oneclock.logs.number_text import StepText, number
 from oneclock.logs.source import MOST_RUNS, Contents, RawRun, Wanted
 
@@ -75,7 +75,8 @@ class _Log:
         for key, content in pairs.items():
             value = self.number(content)
             if key != self.step and is_argument(key):
-                run.log_argument(key, content if value is None else value)
+                logged = run.logged_arguments.get(key) or LoggedArgument()
+                run.logged_arguments[key] = logged.with_value(content if value is None else value)
             if key != self.wanted.metric and (key == self.step or names.is_position(key)):
                 continue
             if value is not None:

@@ -12,9 +12,7 @@ from operator import lt
 from statistics import median
 from typing import NamedTuple
 
-LIMIT = 2**17
-"""Points kept of one metric, an even number: a log of any length takes the same memory."""
-
+LIMIT = 2**17  # points kept of one metric, an even number: a log of any length takes the same memory
 _LAST_STEP = 2.0**53  # beyond it, floats cannot represent every whole number
 _NEAR_ZERO = 0.1  # of the median: a loss that falls this low may reach 0
 _FAR_ABOVE = 10  # times the largest other loss
@@ -26,55 +24,35 @@ _OUT_OF_ORDER = 2  # a value may be this many evaluations late and still be sort
 
 
 class MetricSeries:
-    """(step, value) in logging order. Of a very long series only every `stride`-th point and the last are kept.
-
-    >>> series = MetricSeries()
-    >>> for step, value in [(100, 2.0), (300, 1.7), (200, 1.8), (-1, 9.0)]:
-    ...     series.add(step, value)
-    >>> series.points(), series.ignored
-    (([100.0, 300.0, 200.0], [2.0, 1.7, 1.8]), 1)
-    """
+    """(step, value) in logging order. Of a very long series only every `stride`-th point and the last are kept."""
 
     def __init__(self) -> None:
         self.stride = 1
         self.ignored = 0
         self._logged = 0
-        self._steps, self._values = array("d"), array("d")
-        self._last: tuple[float, float] | None = None  # the latest point, unless it is among the kept ones
+        self.steps, self.values = array("d"), array("d")
 
     def __len__(self) -> int:
-        return len(self._steps) + (self._last is not None)
+        return len(self.steps)
 
     def add(self, step: float, value: float) -> None:
         """Append a value; a step that is negative, not finite or beyond 2**53 is counted and left out."""
         if not 0 <= step <= _LAST_STEP:
             self.ignored += 1
             return
-        self._last = (step, value)
-        if self._logged % self.stride == 0:
-            self._last = None
-            self._steps.append(step)
-            self._values.append(value)
-            if len(self._steps) >= LIMIT:
-                self._last = (step, value)
-                self._steps, self._values = self._steps[::2], self._values[::2]
-                self.stride *= 2
+        if (self._logged - 1) % self.stride:  # the last one was kept only until the next
+            del self.steps[-1], self.values[-1]
+        elif len(self.steps) == LIMIT:
+            self.steps, self.values = self.steps[::2], self.values[::2]
+            self.stride *= 2
+        self.steps.append(step)
+        self.values.append(value)
         self._logged += 1
-
-    def points(self) -> tuple[list[float], list[float]]:
-        """Steps and values in the order logged."""
-        steps, values = ([one] for one in self._last) if self._last else ([], [])
-        return [*self._steps, *steps], [*self._values, *values]
 
 
 def placeholders_in(losses: Sequence[float]) -> list[float]:
     """The values that stand for "not evaluated" among losses above 0: 0 or a negative value far below them, or a value
     far above them that returns and is not the last.
-
-    >>> placeholders_in([4.1, -1, 3.2, -1, 2.9]), placeholders_in([2.0, 0.1, 0.001, 0.0]), placeholders_in([1, -1, -2])
-    ([-1], [], [])
-    >>> placeholders_in([4.1, 999, 3.2, 999, 2.9]), placeholders_in([4.1, 3.2, 999, 999])
-    ([999], [])
     """
     finite = [loss for loss in losses if math.isfinite(loss)]
     counts, above = Counter(finite), [loss for loss in finite if loss > 0]
@@ -104,21 +82,13 @@ class Timeline:
     """(step, value) in increasing steps, from points in the order logged. A later value at a step replaces it.
 
     Where the step counter went back, the most likely case is assumed, and recorded for a warning.
-
-    >>> line = Timeline([0, 10, 20, 30, 0, 10, 20, 30], [9, 7, 6, 5, 5, 4, 3.5, 3])
-    >>> list(line.steps), list(line.values)
-    ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0])
-    >>> line.restarts
-    [Restart(joined=True, last=30.0, first=0)]
     """
 
-    def __init__(self, steps: Sequence[float], values: Sequence[float], has_placeholders: bool = True) -> None:
-        dropped = placeholders_in(values) if has_placeholders else ()
-        self.placeholders = Counter(value for value in values if value in dropped)
-        if dropped:
-            steps, values = zip(
-                *(point for point in zip(steps, values, strict=True) if point[1] not in dropped), strict=True
-            )
+    def __init__(self, series: MetricSeries, has_placeholders: bool = True) -> None:
+        dropped = placeholders_in(series.values) if has_placeholders else ()
+        self.placeholders = Counter(value for value in series.values if value in dropped)
+        steps = [step for step, value in zip(series.steps, series.values, strict=True) if value not in dropped]
+        values = [value for value in series.values if value not in dropped]
         self.steps, self.values = array("d"), array("d")
         self.restarts: list[Restart] = []
         self.duplicates = self.out_of_order = 0

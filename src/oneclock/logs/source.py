@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from oneclock.logs import names
 from oneclock.logs.arguments import LoggedArgument
 from oneclock.logs.series import MetricSeries
 
-MOST_RUNS = 256
-"""Runs that one log may hold."""
-
+MOST_RUNS = 256  # that one log may hold
 _MOST_HELD = 64  # metrics of one run whose values are kept
 _MOST_SEEN = 4096  # metrics of one run whose names are kept
 
@@ -61,12 +59,11 @@ class RawRun:
             return True
         if metric in self.metrics or len(self.series) >= _MOST_HELD or len(self.metrics) >= _MOST_SEEN:
             return False
-        self.note([metric])
-        if wanted.metric is None:
-            only = not any(map(names.is_metric, self.series))  # the first metric may be the only one
-            kept = only or names.rank(metric) is not None
-        else:
+        self.metrics[metric] = None
+        if wanted.metric is not None:
             kept = metric.lower() == wanted.metric.lower()
+        else:  # the first metric may be the only one
+            kept = names.rank(metric) is not None or not any(map(names.is_metric, self.series))
         if kept:
             self.series[metric] = MetricSeries()
         return kept
@@ -75,11 +72,6 @@ class RawRun:
         """Keep one value, if the metric's are kept."""
         if self.holds(metric, wanted):
             self.series[metric].add(step, value)
-
-    def log_argument(self, name: str, value: Any) -> None:
-        """Note an argument that was logged at a step; it may change from step to step."""
-        logged = self.logged_arguments.get(name)
-        self.logged_arguments[name] = logged.with_value(value) if logged else LoggedArgument(value, value)
 
 
 @dataclass
@@ -100,17 +92,4 @@ def together(sources: Sequence[Contents], path: Path) -> Contents:
         problem = f"its runs count {' and '.join(steps)}: read them one by one" if steps else "it holds no run"
         raise ValueError(f"{path}: {problem}")
     runs = [run for source in sources for run in source.runs]
-    warnings = [warning for source in sources for warning in source.warnings]
-    return replace(sources[0], runs=runs, warnings=warnings)
-
-
-class Reader(Protocol):
-    """One format: a module with these names."""
-
-    FORMAT: str
-
-    def sniff(self, path: Path) -> bool:
-        """Whether the path, a file or a folder, has this format, by its content. It never raises."""
-
-    def load(self, path: Path, wanted: Wanted) -> Contents:
-        """Read it, in bounded memory; ValueError if it cannot be read."""
+    return replace(sources[0], runs=runs, warnings=[warning for source in sources for warning in source.warnings])

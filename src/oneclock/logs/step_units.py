@@ -10,21 +10,21 @@ from oneclock.logs.arguments import understood
 from oneclock.logs.source import Contents, RawRun, Wanted
 from oneclock.rule import int_if_whole
 
+_AMOUNT = (
+    "it counts {0}, not steps; give the {0} of one optimizer step to have it in steps",
+    "{0} were converted to steps, {1:,.10g} per step",
+)
 _SENTENCES = {  # what a log counts: what is said where that was not converted to steps, and where it was
     "evaluations": (
         "it has no step column: evaluations are counted instead",
-        "it has no step column: each evaluation is taken as one epoch of {:g} steps",
+        "it has no step column: each evaluation is taken as one epoch of {1:g} steps",
     ),
     "epochs": (
         "it counts epochs, not steps; give the steps per epoch to have it in steps",
-        "epochs were converted to steps, {:g} steps per epoch",
+        "epochs were converted to steps, {1:g} steps per epoch",
     ),
-} | {
-    amount: (
-        f"it counts {amount}, not steps; give the {amount} of one optimizer step to have it in steps",
-        f"{amount} were converted to steps, {{:,.10g}} per step",
-    )
-    for amount in ("tokens", "samples")
+    "tokens": _AMOUNT,
+    "samples": _AMOUNT,
 }
 
 
@@ -46,11 +46,6 @@ def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wan
     """The unit of a log, with a warning if a conversion was used, is missing or is not needed.
 
     Steps per epoch may come from the runs' own arguments, if these agree. `from_zero`: the first step is 0.
-
-    >>> step_unit(Contents("CSV", [], step="tokens"), [], True, Wanted(tokens_per_step=1024)).per
-    1024
-    >>> step_unit(Contents("CSV", []), [], True, Wanted(steps_per_epoch=500)).warnings
-    ['steps per epoch were given and not needed: this log counts steps']
     """
     kind = "evaluations" if source.step is None else names.kind(source.step)
     counts = "epochs" if kind == "epoch" else kind if kind in _SENTENCES else "steps"
@@ -67,5 +62,5 @@ def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wan
     known = times or per
     if counts != "steps":
         missing, converted = _SENTENCES[counts]
-        warnings.append(converted.format(known) if known else missing)
+        warnings.append(converted.format(counts, known) if known else missing.format(counts))
     return StepUnit("steps" if known else counts, times or 1.0, per or 1.0, float(from_zero), warnings)

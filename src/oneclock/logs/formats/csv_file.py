@@ -112,7 +112,7 @@ def _rows_of_charts(table: CsvTable, charts: dict[str, re.Match[str]]) -> Iterat
 
 
 def _about_sampling(source: Contents) -> list[str]:
-    all_steps = {run.name: series.points()[0] for run in source.runs for series in run.series.values()}
+    all_steps = {run.name: series.steps for run in source.runs for series in run.series.values()}
     return [
         f"{name!r}: exactly {_WANDB_HISTORY} points, unevenly spaced: W&B has sampled the history; "
         "export it whole (run.scan_history)"
