@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 from oneclock.logs.number_text import number
 
-BETA_PAIRS = ("betas", "adam_betas")
-"""The names, in lower case, of (beta1, beta2)."""
-
+BETA_PAIRS = ("betas", "adam_betas")  # of (beta1, beta2); all names are in lower case
 _NAMES = {  # if a run has several names of one line, the first counts
     "beta1": ("adam_beta1", "beta1", "beta_1", "b1", "adam_b1", "betas[0]", "adam_betas[0]", "beta", "adam_beta"),
     "beta2": ("adam_beta2", "beta2", "beta_2", "b2", "adam_b2", "betas[1]", "adam_betas[1]", "beta", "adam_beta"),
@@ -25,14 +23,15 @@ _NAMES = {  # if a run has several names of one line, the first counts
     "optimizer": ("optim", "optimizer", "optimizer_name", "optimizer_type"),
 }
 _BETAS = frozenset([*BETA_PAIRS, *_NAMES["beta1"], *_NAMES["beta2"]])
-
-ARGUMENTS = frozenset([*BETA_PAIRS, *(alias for aliases in _NAMES.values() for alias in aliases)])
-"""Every known name, in lower case."""
+ARGUMENTS = frozenset(BETA_PAIRS).union(*_NAMES.values())
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a run was started with, None if its log does not say. `beta1 == beta2` where they are tied."""
+    """What a run was started with, None if its log does not say.
+
+    `lr_left` is the last learning rate that was logged, as a share of the largest; None if fewer than two were logged.
+    """
 
     beta1: float | None = None
     beta2: float | None = None
@@ -42,7 +41,6 @@ class Arguments:
     steps_per_epoch: float | None = None
     optimizer: str | None = None
     lr_left: float | None = None
-    """The last learning rate that was logged, as a share of the largest; None if fewer than two were logged."""
 
 
 @lru_cache(4096)
@@ -70,12 +68,8 @@ class LoggedArgument(NamedTuple):
 def understood(settings: Mapping[str, Any], logged: Mapping[str, LoggedArgument]) -> Arguments:
     """The arguments among the values of a log; values that make no sense (a beta of 2, -1 steps) are ignored.
 
-    `logged` are values that were logged at steps. They count only if the run's `settings` have no value. The learning
-    rate is then the largest one logged, to three digits, because a schedule makes the last one small.
-
-    >>> found = understood({"optimizer/betas": "(0.9, 0.95)", "learning_rate": "3e-4", "max_steps": -1}, {})
-    >>> found.beta1, found.beta2, found.lr, found.max_steps
-    (0.9, 0.95, 0.0003, None)
+    Values `logged` at steps count only if the run's `settings` have none. The learning rate is then the largest one
+    logged, to three digits, because a schedule makes the last one small.
     """
     beside = {}
     for name, one in logged.items():
@@ -86,8 +80,8 @@ def understood(settings: Mapping[str, Any], logged: Mapping[str, LoggedArgument]
 
 
 def _lr_left(logged: Mapping[str, LoggedArgument]) -> float | None:
-    rates = next((one for name, one in logged.items() if _is_rate(name) and one.times > 1), None)
-    last, peak = (None, None) if rates is None else (number(rates.last), number(rates.largest))
+    rates = next((one for name, one in logged.items() if _is_rate(name) and one.times > 1), LoggedArgument())
+    last, peak = number(rates.last), number(rates.largest)
     return last / peak if last is not None and peak is not None and 0 <= last <= peak and 0 < peak < math.inf else None
 
 
@@ -96,20 +90,15 @@ def _standard(raw: Mapping[str, Any]) -> dict[str, Any]:
     by_name = {_last_part(key): value for key, value in raw.items()}
     for pair in BETA_PAIRS:
         by_name |= {f"{pair}[{index}]": one for index, one in enumerate(_pair(by_name.get(pair)))}
-    checked = {
-        name: next((value for alias in aliases if (value := _checked(name, by_name.get(alias))) is not None), None)
-        for name, aliases in _NAMES.items()
-    }
-    return {name: value for name, value in checked.items() if value is not None}
+    values = ((name, _checked(name, by_name.get(alias))) for name in _NAMES for alias in reversed(_NAMES[name]))
+    return {name: value for name, value in values if value is not None}
 
 
 def _checked(name: str, value: Any) -> Any:
     """The value of that argument, None if it makes no sense."""
     if name == "optimizer":
         return value[:80] if isinstance(value, str) and value else None
-    value = number(value)
-    if value is None:
-        return None
+    value = math.nan if (found := number(value)) is None else found
     return value if (0 <= value < 1 if name.startswith("beta") else 0 < value < math.inf) else None
 
 

@@ -18,11 +18,7 @@ Table = Any
 
 
 def is_table(source: object) -> bool:
-    """Whether it has columns by name.
-
-    >>> is_table({"step": [1], "val_loss": [2.0]}), is_table("log.csv")
-    (True, False)
-    """
+    """Whether it has columns by name."""
     return isinstance(source, Mapping) or (hasattr(source, "columns") and hasattr(source, "__getitem__"))
 
 
@@ -42,8 +38,7 @@ def as_file(source: str | Path | Table) -> Iterator[tuple[Path, str]]:
 
 
 def _csv_of(table: Table) -> io.BytesIO:
-    index = getattr(table, "index", None)
-    if any(name is not None for name in getattr(index, "names", ())):
+    if any(name is not None for name in getattr(getattr(table, "index", None), "names", ())):
         table = table.reset_index()
     names = list(table.columns if hasattr(table, "columns") else table)
     columns = [_cells(list(table[name])) for name in names]
@@ -57,6 +52,5 @@ def _csv_of(table: Table) -> io.BytesIO:
 def _cells(values: list[Any]) -> list[Any]:
     """NaN in a table means "no value here", except NaN up to the last row: there the run diverged."""
     missing = [value is None or (isinstance(value, float) and math.isnan(value)) for value in values]
-    first = missing.index(True) if True in missing else len(values)
-    diverged = 0 < first < len(values) and all(missing[first:])
-    return ["nan" if diverged and gone else "" if gone else value for gone, value in zip(missing, values, strict=True)]
+    diverged = any(missing) and 0 < missing.index(True) == len(values) - sum(missing)
+    return [("nan" if diverged else "") if gone else value for gone, value in zip(missing, values, strict=True)]

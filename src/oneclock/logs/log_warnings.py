@@ -20,14 +20,13 @@ _MOST_RESTARTS = 3  # that are listed one by one
 def about_metric(metric: str, direction: Direction, seen: Sequence[str], requested: bool) -> list[str]:
     """Warnings about the choice of the metric; `requested` if the user named it."""
     warnings = []
+    higher = direction.higher_is_better
     if direction.source == "curve":
-        kind, shape, other = (
-            ("higher", "rises", "lower") if direction.higher_is_better else ("lower", "falls", "higher")
-        )
+        kind, shape, other = ("higher", "rises", "lower") if higher else ("lower", "falls", "higher")
         warnings.append(
             f"{metric!r} is taken as {kind}-is-better because it {shape}; if that is wrong, say --{other}-is-better"
         )
-    elif direction.source == "name" and direction.higher_is_better:
+    elif direction.source == "name" and higher:
         warnings.append(f"{metric!r} is taken as higher-is-better by its name")
     if not requested and names.is_training(metric):
         warnings.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -21,13 +21,12 @@ from oneclock.logs.inputs import Table, as_file
 from oneclock.logs.log_warnings import about_curves, about_metric, about_points
 from oneclock.logs.series import Timeline
 from oneclock.logs.source import Contents, RawRun, Wanted
-from oneclock.logs.step_units import step_unit
+from oneclock.logs.step_units import StepUnit, step_unit
 from oneclock.metric import Direction, decide
 from oneclock.plain_text import printable
 
 READERS: tuple[ModuleType, ...] = (own_records, mlflow, wandb_run, tensorboard, json_file, csv_file, terminal)
 """The formats, specific ones first: the first whose `sniff` returns True reads the path."""
-
 _MOST_FILES = 1000  # of a folder that is looked through for the one log in it
 _LOWER_BY_NAME = Direction(higher_is_better=False, source="name")
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".log", ".txt", ".out", ".db", ".sqlite")
@@ -41,7 +40,7 @@ class NotFinite(ValueError):
 class LoggedRun:
     """One run of a log: its curve, and the arguments it was started with where the log has them.
 
-    The curve is to be minimised: where `higher_is_better`, it holds the negated metric.
+    The curve is to be minimised: where `higher_is_better`, it has the negated metric.
     """
 
     name: str
@@ -146,14 +145,7 @@ def read_log(
 
 
 def read_text(path: str | Path) -> Log:
-    """The curve so far in the terminal output of a run, captured in a file. One line with a step and a loss is enough.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "output.log"
-    >>> _ = path.write_text("hello\\nstep 250: train loss 2.4, val loss 2.5\\n")
-    >>> read_text(path).curves
-    [Curve(steps=(250,), losses=(2.5,))]
-    """
+    """The curve so far in a run's terminal output, captured in a file. One line with a step and a loss is enough."""
     return read_as(terminal, Path(path), Wanted())
 
 
@@ -161,10 +153,8 @@ def read_as(reader: ModuleType, path: Path, wanted: Wanted) -> Log:
     """Read the path as one format, whatever it looks like. Every problem is a ValueError with one plain line."""
     try:
         return _log(path, reader.load(path, wanted), wanted)
-    except NotFinite as error:
-        raise NotFinite(printable(str(error))) from None
     except ValueError as error:
-        raise ValueError(printable(str(error))) from None
+        raise (NotFinite if isinstance(error, NotFinite) else ValueError)(printable(str(error))) from None
     except (csv.Error, sqlite3.Error, RecursionError, OverflowError) as error:
         raise ValueError(printable(f"{path} looks like {reader.FORMAT} but cannot be read: {error}")) from None
 
@@ -176,7 +166,7 @@ def _reader_of(path: Path) -> tuple[ModuleType, Path]:
     logs = _logs_among([path if path.is_dir() else plain_file(path)])
     if not logs and path.is_dir():
         files = sorted(islice(path.iterdir(), _MOST_FILES))
-        logs = _logs_among([file for file in files if file.is_file() and file.suffix in _SUFFIXES])
+        logs = _logs_among(file for file in files if file.is_file() and file.suffix in _SUFFIXES)
     if len(logs) > 1:
         listed = ", ".join(file.name for _, file in logs[:12])
         raise ValueError(printable(f"{path} holds {len(logs)} logs: {listed}; name the one you mean"))
@@ -185,9 +175,8 @@ def _reader_of(path: Path) -> tuple[ModuleType, Path]:
     return logs[0]
 
 
-def _logs_among(paths: list[Path]) -> list[tuple[ModuleType, Path]]:
-    first = [(next((reader for reader in READERS if reader.sniff(path)), None), path) for path in paths]
-    return [(reader, path) for reader, path in first if reader is not None]
+def _logs_among(paths: Iterable[Path]) -> list[tuple[ModuleType, Path]]:
+    return [(reader, path) for path in paths for reader in islice((one for one in READERS if one.sniff(path)), 1)]
 
 
 def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
@@ -203,22 +192,16 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
         )
     if direction.higher_is_better:  # 0 and -1 may then be real values
         lines = [Timeline(one, has_placeholders=False) for one in series]
-    if not any(math.isfinite(value) for line in lines for value in line.values):
-        others = [name for name in seen if name != metric]
-        way = f"; name another of: {names.name_list(others)}" if others else ""
-        raise NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
     unit = step_unit(source, chosen, min(line.steps[0] for line in lines) == 0, wanted)
-    sign = -1 if direction.higher_is_better else 1
     runs = [
-        LoggedRun(
-            run.name,
-            Curve(unit.steps_of(line.steps), [sign * value for value in line.values]),
-            understood(run.arguments, run.logged_arguments),
-            direction.higher_is_better,
-        )
+        _run(run, line, unit, direction)
         for run, line in zip(chosen, lines, strict=True)
         if any(map(math.isfinite, line.values))
     ]
+    if not runs:
+        others = [name for name in seen if name != metric]
+        way = f"; name another of: {names.name_list(others)}" if others else ""
+        raise NotFinite(f"{path}: {metric!r} has no finite value, all of them are NaN or infinite{way}")
     fraction = next((step for run in runs for step in run.curve.steps if step % 1), None)
     if fraction is not None and unit.unit == "steps" and unit.times == unit.per == 1:
         # It counts thousands, epochs or hours, and would give a wrong beta.
@@ -247,6 +230,12 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
         warnings=tuple(dict.fromkeys(warnings)),
         direction=direction,
     )
+
+
+def _run(run: RawRun, line: Timeline, unit: StepUnit, direction: Direction) -> LoggedRun:
+    losses = [-value for value in line.values] if direction.higher_is_better else line.values
+    arguments = understood(run.arguments, run.logged_arguments)
+    return LoggedRun(run.name, Curve(unit.steps_of(line.steps), losses), arguments, direction.higher_is_better)
 
 
 def _choose(path: Path, source: Contents, wanted: Wanted, seen: list[str]) -> tuple[str, list[RawRun]]:

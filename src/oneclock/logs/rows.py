@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -47,20 +46,18 @@ def read_rows(
     return Contents(format, list(log.runs.values()), log.step, names.step_candidates(keys), log.warnings())
 
 
-@dataclass
 class _Log:
     """The runs of rows that are added one by one, and what was left out."""
 
-    path: Path
-    wanted: Wanted
-    step: str | None
-    number: Callable[[Any], float | None]
-    step_text: StepText
-    runs: dict[str, RawRun] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
-    counted: Counter[str] = field(default_factory=Counter)
-    words: Counter[tuple[str, str]] = field(default_factory=Counter)
-    stepless: int = 0
+    def __init__(
+        self, path: Path, wanted: Wanted, step: str | None, number: Callable[[Any], float | None], step_text: StepText
+    ) -> None:
+        self.path, self.wanted, self.step, self.number, self.step_text = path, wanted, step, number, step_text
+        self.runs: dict[str, RawRun] = {}
+        self.settings: dict[str, Any] = {}
+        self.counted: Counter[str] = Counter()  # rows of each run
+        self.words: Counter[tuple[str, str]] = Counter()  # in place of numbers
+        self.stepless = 0
 
     def add(self, pairs: Row) -> None:
         label = ", ".join([f"{key} {content}" for key, content in pairs.items() if names.kind(key) == "run"])
@@ -89,10 +86,8 @@ class _Log:
             self.counted[label] += 1
             return self.counted[label]
         cell = pairs.get(self.step)
-        if isinstance(cell, str) and names.kind(self.step) != "epoch":
-            step = self.step_text.number(cell)
-        else:
-            step = self.number(cell)
+        as_text = isinstance(cell, str) and names.kind(self.step) != "epoch"
+        step = self.step_text.number(cell) if as_text else self.number(cell)
         if step is None and not self._count_word(self.step, cell):
             self.stepless += any(names.rank(key) is not None for key in pairs)
         if cell is None and not self.runs:
@@ -119,11 +114,7 @@ class _Log:
 
 
 def flat(values: Row, prefix: str = "", depth: int = 4) -> dict[str, Any]:
-    """Nested rows as `outer/inner` pairs, to a limited depth.
-
-    >>> flat({"step": 1, "val": {"loss": 2.0}})
-    {'step': 1, 'val/loss': 2.0}
-    """
+    """Nested rows as `outer/inner` pairs, to a limited depth."""
     pairs: dict[str, Any] = {}
     for key, value in values.items():
         if not isinstance(value, dict):
@@ -134,10 +125,6 @@ def flat(values: Row, prefix: str = "", depth: int = 4) -> dict[str, Any]:
 
 
 def part_prefix(pairs: Row) -> str:
-    """The prefix for the metrics of a row that names a part of the data, or an empty string.
-
-    >>> part_prefix({"step": 5, "split": "val", "loss": 2.0}), part_prefix({"step": 5, "phase": "warmup", "loss": 2.0})
-    ('val/', '')
-    """
+    """The prefix for the metrics of a row that names a part of the data, or an empty string."""
     cells = (cell for key, cell in pairs.items() if names.kind(key) == "part" and isinstance(cell, str))
     return next((f"{cell.strip()}/" for cell in cells if names.is_part(cell)), "")

@@ -1,7 +1,4 @@
-"""The wire format of protocol buffers: what the readers of event files and W&B's run files need.
-
-Invalid bytes raise ValueError.
-"""
+"""The wire format of protocol buffers, as event files and W&B's run files have it. Invalid bytes raise ValueError."""
 
 from __future__ import annotations
 
@@ -9,18 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""The wire types."""
-
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # the wire types
 _LENGTHS = {FIXED64: 8, FIXED32: 4}
 
 
 def descend(data: bytes, *numbers: int) -> Iterator[bytes]:
-    """The nested messages under these field numbers.
-
-    >>> list(descend(bytes([10, 4, 18, 2, 8, 1]), 1, 2))
-    [b'\\x08\\x01']
-    """
+    """The nested messages under these field numbers."""
     if not numbers:
         yield data
         return
