@@ -62,11 +62,15 @@ def read_lines(path: Path) -> Iterator[str]:
         yield rest
 
 
+def head_bytes(path: Path, size: int) -> bytes:
+    """The first bytes of a file."""
+    with open(plain_file(path), "rb") as file:
+        return file.read(size)
+
+
 def head(path: Path, size: int = 2**16) -> str:
     """The start of the file as text, or nothing if it cannot be text."""
-    with open(plain_file(path), "rb") as file:
-        data = file.read(size)
-    encoding = _encoding(path)
+    data, encoding = head_bytes(path, size), _encoding(path)
     return "" if b"\0" in data and encoding != "utf-16" else data.decode(encoding, errors="replace")
 
 
@@ -147,6 +151,4 @@ def copied(
 
 
 def _encoding(path: Path) -> str:
-    with open(path, "rb") as file:
-        mark = file.read(4)
-    return "utf-16" if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return "utf-16" if head_bytes(path, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"

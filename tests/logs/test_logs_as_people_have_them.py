@@ -157,6 +157,9 @@ def test_a_folder_with_output_and_a_log_asks_which(tmp_path):
         ("Epoch [{n}/20], Loss: 1.5, Val Loss: {loss}", "epoch"),
         ("2026-01-01 10:00:00 INFO Step {n} | Validation Loss: {loss}", "step"),
         ("INFO:root:step {n} val_loss {loss}", "step"),
+        ("step {n} val {loss:.3f}", "step"),
+        ("epoch {n} train 1.5 valid {loss:.3f}", "epoch"),
+        ("step {n} tr=1.5 va={loss:.3f}", "step"),
     ],
 )
 def test_lines_of_loops_and_of_logging(tmp_path, line, unit):

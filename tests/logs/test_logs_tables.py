@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from oneclock import logs
 from oneclock.horizon import Curve, early_stop
 from oneclock.logs import names
+from oneclock.logs.formats.table import _decimal_mark
+from oneclock.logs.number_text import StepText
 from oneclock.logs.series import MetricSeries, placeholders_in
 
 
@@ -159,6 +161,15 @@ def test_names_say_what_a_column_is():
 )
 def test_values_that_stand_for_not_evaluated(losses, placeholders):
     assert placeholders_in(losses) == placeholders
+
+
+def test_decimal_marks_and_thousands():
+    marks = [_decimal_mark(cells) for cells in (["12.000", "2,31"], ["12,000", "2.31"], ["12.000", "2"])]
+    assert marks == [",", ".", None]
+    steps = StepText("log.csv")
+    assert [steps.number(cell) for cell in ("500", "1.000", "1.500", "12.000")] == [500, 1000, 1500, 12000]
+    with pytest.raises(ValueError, match=r"has the step '12\.000': is it 12000 or 12\? Write it without separators"):
+        StepText("log.csv").number("12.000")
 
 
 def test_no_pickle_is_opened(tmp_path):

@@ -57,8 +57,8 @@ class PaperStop:
 
 def read_sources(source: Source | Sequence[Source], **options: Any) -> tuple[tuple[Log, ...], list[LoggedRun], str]:
     """The logs, all runs and what these count; `options` are those of `read_log`. ValueError if no advice fits them."""
-    several = isinstance(source, Iterable) and not isinstance(source, str) and not is_table(source)
-    sources: list[Any] = list(source) if several else [source]
+    is_one = isinstance(source, str) or not isinstance(source, Iterable) or is_table(source)
+    sources: list[Any] = [source] if is_one else list(source)  # type: ignore[arg-type]  # several
     bare = [LoggedRun("curve", one) if isinstance(one, Curve) else one for one in sources]
     bare = [one for one in bare if isinstance(one, LoggedRun)]
     others = [one for one in sources if not isinstance(one, Curve | LoggedRun)]

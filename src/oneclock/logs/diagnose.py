@@ -30,9 +30,7 @@ def describe(path: Path) -> str:
         files = sorted(one.name for one in islice(path.iterdir(), _MOST_FILES))
         other = f"a folder without a log, with {names.name_list(files, 6)} in it; name the file that holds the losses"
         return next((words for name, words in _BY_FILE.items() if name in files or path.name == name), other)
-    with open(path, "rb") as file:
-        start = file.read(16)
-    if not start:
+    if not (start := guards.head_bytes(path, 16)):
         return "an empty file; name one with losses in it"
     known = next((words for first, words in _BY_START.items() if start.startswith(first)), None)
     if known or not (text := guards.head(path).lstrip()):

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from oneclock import metric
 
-_VALIDATION = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "heldout"})
-_TRAINING = frozenset({"train", "training", "batch"})
+_VALIDATION = frozenset({"va", "val", "valid", "validation", "eval", "evaluation", "dev", "heldout"})
+_TRAINING = frozenset({"tr", "train", "training", "batch"})
 _PARTS = _VALIDATION | {"train", "training", "test"}
 _SETTINGS_AND_SPEED = """
 timestamp time runtime second seconds samples throughput tps mfu flops memory
@@ -62,6 +62,11 @@ def rank(name: str) -> int | None:
     return 2 if validation else None
 
 
+def is_validation(name: str) -> bool:
+    """Whether the name says validation and nothing else, as in `val 4.3`; the curve then shows its direction."""
+    return frozenset() < metric.words(name) <= _VALIDATION
+
+
 def is_training(name: str) -> bool:
     """Whether the name seems to be that of a loss on the training data."""
     return rank(name) in (4, 5)
@@ -73,12 +78,12 @@ def is_part(word: str) -> bool:
 
 
 def choose_metric(names: Iterable[str], requested: str | None, where: object) -> str:
-    """The metric `requested`, or the likeliest validation loss among `names`; without a loss, the only metric."""
+    """The metric `requested`, or the likeliest validation loss among `names`; without a loss, `val` or the only one."""
     names = list(dict.fromkeys(names))
     if requested is not None:
         return _match(names, requested, where, "metric")
     losses = [name for name in names if rank(name) is not None]
-    metrics = candidates(losses) or list(filter(is_metric, names))
+    metrics = candidates(losses) or list(filter(is_validation, names)) or list(filter(is_metric, names))
     if losses or len(metrics) == 1:
         return metrics[0]
     raise ValueError(f"{where} has no column that looks like a loss; name one of: {name_list(names)}")

@@ -86,8 +86,10 @@ class _Log:
             self.counted[label] += 1
             return self.counted[label]
         cell = pairs.get(self.step)
-        as_text = isinstance(cell, str) and names.kind(self.step) != "epoch"
-        step = self.step_text.number(cell) if as_text else self.number(cell)
+        if isinstance(cell, str) and names.kind(self.step) != "epoch":
+            step = self.step_text.number(cell)
+        else:
+            step = self.number(cell)
         if step is None and not self._count_word(self.step, cell):
             self.stepless += any(names.rank(key) is not None for key in pairs)
         if cell is None and not self.runs:

@@ -17,6 +17,7 @@ from oneclock.logs.arguments import is_argument
 from oneclock.logs.formats.table import CsvTable
 from oneclock.logs.number_text import number
 from oneclock.logs.rows import Row, part_prefix, read_rows
+from oneclock.logs.series import MetricSeries
 from oneclock.logs.source import MOST_RUNS, Contents, Wanted, together
 
 FORMAT = "CSV"
@@ -63,17 +64,22 @@ def _load_table(path: Path, wanted: Wanted, format: str = FORMAT) -> Contents:
         rows = _rows_of_labels(table, *labels)
     elif part_prefix(first_row):
         rows = table.rows(columns)
-    else:
+    else:  # only the columns that are needed
         step = names.choose_step(columns, wanted.step, path)
         others = [column for column in columns if column != step and not names.is_position(column)]
         metric = names.choose_metric(columns if wanted.metric else others, wanted.metric, path)
         beside = {column for column in columns if names.kind(column) == "run"} | set(filter(is_argument, others))
         rows, wanted = table.rows(beside | {metric, *([step] if step else [])}), replace(wanted, metric=metric)
     source = read_rows(rows, path, wanted, format, columns, table.number, table.decimal)
+    source.warnings += table.warnings()
     for run in source.runs:
         run.note(others)
         run.name = run.name.removeprefix("run ") if is_export else run.name
-    source.warnings += table.warnings() + (_about_sampling(source) if is_export else [])
+        if is_export and any(map(_is_sampled, run.series.values())):
+            source.warnings.append(
+                f"{run.name!r}: exactly {_WANDB_HISTORY} points, unevenly spaced: W&B has sampled the history; "
+                "export it whole (run.scan_history)"
+            )
     if table.columns == _TENSORBOARD_EXPORT and table.counted == _TENSORBOARD_RESERVOIR:
         source.warnings.append(
             f"exactly {_TENSORBOARD_RESERVOIR} rows: TensorBoard's export is a random sample of a longer curve; "
@@ -107,18 +113,15 @@ def _rows_of_charts(table: CsvTable, charts: dict[str, re.Match[str]]) -> Iterat
     beside = [column for column in table.columns if column not in charts]
     for row in table.rows(table.columns):
         for run, metrics in columns.items():
-            values = {metric: row.get(column) for metric, column in metrics.items()}
-            yield {**{column: row.get(column) for column in beside}, "run": run, **values}
+            yield {
+                **{column: row.get(column) for column in beside},
+                "run": run,
+                **{metric: row.get(column) for metric, column in metrics.items()},
+            }
 
 
-def _about_sampling(source: Contents) -> list[str]:
-    all_steps = {run.name: series.steps for run in source.runs for series in run.series.values()}
-    return [
-        f"{name!r}: exactly {_WANDB_HISTORY} points, unevenly spaced: W&B has sampled the history; "
-        "export it whole (run.scan_history)"
-        for name, steps in all_steps.items()
-        if len(steps) == _WANDB_HISTORY and len({after - before for before, after in pairwise(steps)}) > 1
-    ]
+def _is_sampled(series: MetricSeries) -> bool:
+    return len(series) == _WANDB_HISTORY and len({after - before for before, after in pairwise(series.steps)}) > 1
 
 
 def _load_version(file: Path, wanted: Wanted) -> Contents:
@@ -142,11 +145,11 @@ def _is_version(file: Path) -> bool:
 
 def _plain_pairs(path: Path) -> Iterator[tuple[str, object]]:
     """The `name: value` lines of a YAML file, and lists of numbers below a name: no tags, no nesting, no objects."""
-    key, items = "", []
+    key, items = "", list[float]()
     for line in guards.head(path).splitlines() if path.is_file() else []:
-        if (item := re.fullmatch(r"\s*- (\S+)", line)) and number(item[1]) is not None:
-            items.append(number(item[1]))
-            yield key, list(items)
+        if (item := re.fullmatch(r"\s*- (\S+)", line)) and (value := number(item[1])) is not None:
+            items = [*items, value]
+            yield key, items
         elif pair := re.fullmatch(r"([\w./-]+):\s*(.*)", line):
             key, items = pair[1], []
             if pair[2] and not pair[2].startswith(("!", "&")):

@@ -31,34 +31,22 @@ def sniff(path: Path) -> bool:
     start = guards.head(path)
     if not _START.match(start):
         return False
+    if '"log_history"' in start or not _is_document(path) or os.path.getsize(path) > _LARGEST:
+        return True
     try:
-        return (
-            '"log_history"' in start
-            or not _is_document(path)
-            or os.path.getsize(path) > _LARGEST
-            or bool(_whole_document(path))
-        )
+        return bool(_whole_document(path))
     except ValueError:
         return False
 
 
 def load(path: Path, wanted: Wanted) -> Contents:
-    if path.is_dir():
-        return _load_newest(path, wanted)
-    if _is_document(path):
-        return _load_document(path, _whole_document(path), wanted)
-    lines = _Lines(path)
-    source = read_rows(lines, path, wanted, "JSON lines")
-    source.warnings += lines.warnings()
-    return source
-
-
-def _load_newest(folder: Path, wanted: Wanted) -> Contents:
-    """The state of a Trainer's output folder, or that of its newest checkpoint if it is ahead."""
-    states = [(_whole_document(file), file) for file in _states(folder)]
+    """A file; or a Trainer's output folder: its state, or that of its newest checkpoint if it is ahead."""
+    if not path.is_dir():
+        return _load_document(path, _whole_document(path), wanted) if _is_document(path) else _load_lines(path, wanted)
+    states = [(_whole_document(file), file) for file in _states(path)]
     state, file = max(states, key=lambda pair: _steps(pair[0], "global_step"))
-    source = _load_document(folder, state, wanted)
-    if file.parent != folder:
+    source = _load_document(path, state, wanted)
+    if file.parent != path:
         source.warnings.append(f"read from {file.parent.name}, the newest: what was logged after it is not in it")
     return source
 
@@ -82,9 +70,8 @@ def _is_document(path: Path) -> bool:
         first = json.loads(lines[0])
     except (ValueError, RecursionError, IndexError):
         return True
-    if not isinstance(first, dict):
-        return True
-    return len(lines) == 1 and any(isinstance(value, list | dict) and len(value) > 1 for value in first.values())
+    columns = first.values() if isinstance(first, dict) and len(lines) == 1 else ()
+    return not isinstance(first, dict) or any(isinstance(value, list | dict) and len(value) > 1 for value in columns)
 
 
 def _whole_document(path: Path) -> Any:
@@ -100,51 +87,44 @@ def _load_document(path: Path, document: Any, wanted: Wanted) -> Contents:
     """Objects where there are any, else columns, which pandas writes as objects; all other values are settings."""
     if not isinstance(document, list | dict):
         raise ValueError(f"{path} is not a JSON array or object")
-    values = document if isinstance(document, dict) else {"": document}
-    settings, columns = dict[str, Any](), dict[str, list[Any]]()
-    has_lists = any(isinstance(value, list) and key.lower() not in BETA_PAIRS for key, value in values.items())
-    for key, value in values.items():
-        if key.lower() in BETA_PAIRS or not isinstance(value, list if has_lists else dict):
-            settings[key] = value
-        else:
-            columns[key] = list(value) if isinstance(value, list) else list(value.values())
+    values: dict[str, Any] = document if isinstance(document, dict) else {"": document}
+    kinds = {key: type(value) for key, value in values.items() if key.lower() not in BETA_PAIRS}
+    column = list if list in kinds.values() else dict
+    columns = {
+        key: list(values[key] if column is list else values[key].values())
+        for key, kind in kinds.items()
+        if kind is column
+    }
     rows = [one for column in columns.values() for one in column if isinstance(one, Mapping)]
     aligned = (dict(zip(columns, cells, strict=True)) for cells in zip_longest(*columns.values()))
     is_state = "log_history" in columns
     source = read_rows(rows or aligned, path, wanted, f"transformers {_STATE}" if is_state else "JSON document")
     for run in source.runs:
         run.name = path.name if is_state else run.name
-        run.arguments |= flat(settings)
+        run.arguments |= flat({key: value for key, value in values.items() if key not in columns})
     done, planned = _steps(document, "global_step"), _steps(document, "max_steps")
     if 0 <= done < planned:
         source.warnings.append(f"it holds {done:,} of {planned:,} planned steps: stopped early, or not the end of it")
     return source
 
 
-class _Lines:
-    """The objects of a file of JSON lines; lines that are not JSON are counted."""
+def _load_lines(path: Path, wanted: Wanted) -> Contents:
+    """A file of JSON lines; lines that are not JSON are counted."""
+    bad, torn = 0, False
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._bad, self._torn = path, 0, False
-
-    def __iter__(self) -> Iterator[Row]:
-        for line in guards.read_lines(self._path):
-            if not line.strip():
-                continue
+    def rows() -> Iterator[Row]:
+        nonlocal bad, torn
+        for line in filter(str.strip, guards.read_lines(path)):
             try:
-                value = json.loads(line)
+                value, torn = json.loads(line), False
             except (ValueError, RecursionError):
-                self._bad += 1
-                self._torn = True
-                continue
-            self._torn = False
+                value, torn, bad = None, True, bad + 1
             if isinstance(value, dict):
                 yield value
-        self._torn = self._torn and not guards.ends_whole(self._path)
 
-    def warnings(self) -> list[str]:
-        """Warnings about what was left out, after the file is read."""
-        warnings = ["the last line is cut off and was left out: the log may be truncated"] if self._torn else []
-        if bad := self._bad - self._torn:
-            warnings.append(f"{bad:,} lines are not JSON and were left out")
-        return warnings
+    source = read_rows(rows(), path, wanted, "JSON lines")
+    if torn := torn and not guards.ends_whole(path):
+        source.warnings.append("the last line is cut off and was left out: the log may be truncated")
+    if bad := bad - torn:
+        source.warnings.append(f"{bad:,} lines are not JSON and were left out")
+    return source

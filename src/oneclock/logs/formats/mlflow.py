@@ -31,9 +31,6 @@ _WORK_PER_BYTE = 100  # virtual machine steps; a table read once takes a few
 def sniff(path: Path) -> bool:
     if path.is_dir():
         return next(_run_folders(path), None) is not None
-    with open(path, "rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            return False
     try:
         with _opened(path):
             return True
@@ -72,9 +69,8 @@ def _load_folders(path: Path, wanted: Wanted) -> Contents:
 def _load_database(path: Path, wanted: Wanted) -> Contents:
     """In logging order, which is the order of rows; sorting by time could cost unbounded memory."""
     with _opened(path) as connection:
-        keys = [
-            str(key) for (key,) in _rows(connection, path, "SELECT DISTINCT key FROM metrics NOT INDEXED LIMIT 4096")
-        ]
+        query = "SELECT DISTINCT key FROM metrics NOT INDEXED LIMIT 4096"
+        keys = [str(key) for (key,) in _rows(connection, path, query)]
         metric = names.choose_metric(sorted(keys), wanted.metric, path)
         query = "SELECT run_uuid, step, value, is_nan FROM metrics NOT INDEXED WHERE key = ? ORDER BY rowid"
         rows = (
@@ -117,9 +113,9 @@ def _files(folder: Path) -> dict[str, Path]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that can only read tables, and stops in time on a damaged file; ValueError without MLflow's
-    tables.
-    """
+    """A connection that only reads tables, and stops in time on a damaged file; ValueError without MLflow's tables."""
+    if guards.head_bytes(path, len(_MAGIC)) != _MAGIC:
+        raise ValueError(f"{path} is no SQLite database")
     connection = sqlite3.connect(f"{guards.plain_file(path).absolute().as_uri()}?mode=ro", uri=True)
     try:
         for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "temp_store = MEMORY"):

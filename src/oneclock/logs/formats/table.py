@@ -22,21 +22,17 @@ _MOST_STRAYS = 100  # unclosed quotes; after this many, quotes no longer continu
 
 @dataclass
 class CsvTable:
-    """A CSV file's header and decimal mark (None if the first rows do not show it), and its rows one by one.
-
-    `rows` counts what it leaves out: rows of another width in `skipped`, lines with a quote that is never closed in
-    `strays`, and in `torn` whether the last row is cut off.
-    """
+    """A CSV file's header and decimal mark (None if the first rows do not show it), and its rows one by one."""
 
     path: Path
     delimiter: str
     columns: list[str]
     first_row: list[str]
     decimal: str | None
-    skipped: int = 0
-    strays: int = 0
-    torn: bool = False
-    counted: int = 0
+    skipped: int = 0  # rows of another width
+    strays: int = 0  # lines with a quote that is never closed
+    torn: bool = False  # whether the last row is cut off
+    counted: int = 0  # rows that were read
 
     @classmethod
     def open(cls, path: Path, columns: Sequence[str] | None = None) -> CsvTable:
@@ -45,7 +41,11 @@ class CsvTable:
         if not start:
             raise ValueError(f"{path} is empty, or not text")
         delimiter = max(_DELIMITERS, key=start[0].count)
-        header, first_row = (_cells(start[line : line + 1], delimiter) for line in (0, 1))
+        try:
+            first_lines = [next(csv.reader([line], delimiter=delimiter), []) for line in (*start[:2], "")]
+        except csv.Error as error:
+            raise ValueError(f"its first lines are not a table: {error}") from None
+        header, first_row, *_ = ([cell.strip() for cell in cells] for cells in first_lines)
         if columns is None and (not any(header) or all(number(column) is not None for column in header)):
             raise ValueError(f"{path} is a table without a header; name its columns: --columns step,val_loss")
         if columns is not None and len(columns) != len(header):
@@ -84,9 +84,8 @@ class CsvTable:
             elif not (cells[0].strip() == header[0] and [cell.strip() for cell in cells[:upto]] == header):
                 self.counted += 1
                 yield {column: cell for index, column in chosen if (cell := cells[index])}
-        if not whole and self.skipped and not guards.ends_whole(self.path):
-            self.torn = True
-            self.skipped -= 1
+        self.torn = not whole and self.skipped > 0 and not guards.ends_whole(self.path)
+        self.skipped -= self.torn
 
     def _quoted(self, line: str, rest: Iterator[str]) -> tuple[list[str], Iterator[str]]:
         """The cells of a line with quotes and of those that a quoted cell runs on to, and the lines after them.
@@ -116,11 +115,9 @@ class CsvTable:
     def _is_row(self, line: str) -> bool:
         """Whether a line is a row by itself: as wide as the header, with numbers where the first row has them."""
         cells = [cell.strip('" ') for cell in line.split(self.delimiter)]
-        if not len(cells) == len(self.columns) > 1:
-            return False
         beside_first = zip(cells, map(self.number, self.first_row), strict=False)
         values = [self.number(cell) for cell, value in beside_first if value is not None and cell]
-        return bool(values) and None not in values
+        return len(cells) == len(self.columns) > 1 and bool(values) and None not in values
 
     def number(self, cell: str | None) -> float | None:
         """A cell as a number, None if it is empty or not a number."""
@@ -132,27 +129,14 @@ class CsvTable:
         """Warnings about what was left out, after the rows are read."""
         warnings = ["the last line is cut off and was left out: the log may be truncated"] if self.torn else []
         if self.skipped:
-            width = len(self.columns)
-            warnings.append(f"{self.skipped:,} rows do not have the header's {width} cells and were left out")
+            cells = f"the header's {len(self.columns)} cells"
+            warnings.append(f"{self.skipped:,} rows do not have {cells} and were left out")
         if self.strays:
             warnings.append(f"{self.strays:,} lines have a quote that is not closed and were left out")
         return warnings
 
 
-def _cells(line: list[str], delimiter: str) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(csv.reader(line, delimiter=delimiter), [])]
-    except csv.Error as error:
-        raise ValueError(f"its first lines are not a table: {error}") from None
-
-
 def _decimal_mark(cells: Iterable[str]) -> str | None:
-    """The decimal mark of the cells: a point if any of them needs it, else a comma if any needs that, else None.
-
-    A mark before three digits may separate thousands, so it decides nothing.
-
-    >>> _decimal_mark(["12.000", "2,31"]), _decimal_mark(["12,000", "2.31"]), _decimal_mark(["12.000", "2"])
-    (',', '.', None)
-    """
+    """A point if any cell needs it, else a comma if any needs that. Before three digits it may separate thousands."""
     marks = {match[1] or match[2] or match[3] for cell in cells if (match := _DECIMAL.fullmatch(cell.strip(' "')))}
     return "." if "." in marks else "," if marks else None

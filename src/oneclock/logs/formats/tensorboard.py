@@ -83,8 +83,7 @@ class _Records:
         self.damage = "its last record is cut off"
         with open(self._path, "rb", buffering=2**20) as file:
             while at < size:
-                header = file.read(_LENGTH.size)
-                if len(header) < _LENGTH.size:
+                if len(header := file.read(_LENGTH.size)) < _LENGTH.size:
                     return
                 length, checksum = _LENGTH.unpack(header)
                 if checksum != _checksum_of_length(length):
@@ -95,11 +94,8 @@ class _Records:
                     return
                 if length > _LARGEST:
                     file.seek(at)
-                    continue
-                data = file.read(length + _CHECKSUM.size)
-                if len(data) < length + _CHECKSUM.size:
-                    return
-                yield data[:length], _CHECKSUM.unpack_from(data, length)[0]
+                elif len(data := file.read(length + _CHECKSUM.size)) == length + _CHECKSUM.size:
+                    yield data[:length], _CHECKSUM.unpack_from(data, length)[0]
         self.damage = None
 
 
@@ -111,14 +107,13 @@ def _add(record: tuple[bytes, int], run: RawRun, prefix: str, wanted: Wanted) ->
         for step, tag, value in values(data):
             scalar = number_in(value)
             arguments = _arguments(tag, value) if scalar is None else {}
-            if not arguments and (scalar is None or not run.holds(prefix + tag, wanted)):
-                continue
-            if not is_checked and masked_crc(data) != checksum:
-                return False
-            is_checked = True
-            run.arguments.update(arguments)
-            if scalar is not None:
-                run.series[prefix + tag].add(step, scalar)
+            if arguments or (scalar is not None and run.holds(prefix + tag, wanted)):
+                if not is_checked and masked_crc(data) != checksum:
+                    return False
+                is_checked = True
+                run.arguments.update(arguments)
+                if scalar is not None:
+                    run.series[prefix + tag].add(step, scalar)
     except ValueError:
         return False
     return True

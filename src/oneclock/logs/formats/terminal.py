@@ -102,12 +102,7 @@ def _pattern(path: Path, enough: int) -> str | None:
 
 
 class _LineReader:
-    """Reads one line after the other. Without a pattern's name, the first that fits a line is used from then on.
-
-    >>> lines = _LineReader(Path("output.log"))
-    >>> lines.row("step 250: train loss 2.4, val loss 2.5"), lines.pattern
-    ({'step': 250.0, 'train_loss': 2.4, 'val_loss': 2.5}, 'nanoGPT')
-    """
+    """Reads one line after the other. Without a pattern's name, the first that fits a line is used from then on."""
 
     def __init__(self, path: Path, pattern: str | None = None) -> None:
         self.pattern = pattern
@@ -133,6 +128,7 @@ class _LineReader:
         texts = {name.replace(" ", "_"): value for name, value in _LOOSE_PAIR.findall(line)}
         values = {name: float(text.split(" ")[0].translate(_NO_GAPS)) for name, text in texts.items()}
         metrics = _metrics(values)
+        metrics |= {name: values[name] for name, text in texts.items() if names.is_validation(name) and "." in text}
         for name in texts if metrics else ():
             if names.kind(name) == "step":  # `12.000` and `12 000` may be written for 12,000
                 values[name] = self._step_text.number(texts[name].replace(" ", ",")) or values[name]

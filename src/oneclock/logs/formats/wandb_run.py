@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from oneclock import guards
 from oneclock.logs.arguments import ARGUMENTS
 from oneclock.logs.formats import protobuf
 from oneclock.logs.formats.protobuf import BYTES, FIXED64, VARINT
@@ -54,11 +55,8 @@ def load(path: Path, wanted: Wanted) -> Contents:
 def _files(path: Path) -> Iterator[Path]:
     files = (file for pattern in _PATTERNS for file in path.glob(pattern)) if path.is_dir() else iter([path])
     for file in files:
-        if file.is_file():
-            with open(file, "rb") as stream:
-                is_run = stream.read(len(_MAGIC)) == _MAGIC
-            if is_run:
-                yield file
+        if file.is_file() and guards.head_bytes(file, len(_MAGIC)) == _MAGIC:
+            yield file
 
 
 def _load_file(file: Path, wanted: Wanted) -> Contents:
@@ -77,15 +75,13 @@ def _load_file(file: Path, wanted: Wanted) -> Contents:
 
 
 class _RunFile:
-    """The history of a run file, one row per logging call, with the run's name and arguments.
-
-    `damaged` counts blocks and records that cannot be read; `torn` says that the end is cut.
-    """
+    """The history of a run file, one row per logging call, with the run's name and arguments."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.name, self.arguments = file.stem, dict[str, Any]()
-        self.damaged, self.torn = 0, False
+        self.damaged = 0  # blocks and records that cannot be read
+        self.torn = False  # whether the end is cut
 
     def __iter__(self) -> Iterator[Row]:
         for record in self._records():
