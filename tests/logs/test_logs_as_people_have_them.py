@@ -37,7 +37,7 @@ def test_a_wandb_run_file_damaged_or_cut_says_so(tmp_path):
     data[20_000] ^= 1
     path.write_bytes(data)
     log = logs.read_log(path)
-    assert any("1 damaged parts" in warning for warning in log.warnings)
+    assert any("1 damaged part," in warning for warning in log.warnings)
     known = dict(zip(CURVE.steps, CURVE.losses, strict=True))
     assert 0 < len(log.curves[0].steps) < len(CURVE.steps)
     assert all(known[step] == loss for step, loss in zip(log.curves[0].steps, log.curves[0].losses, strict=True))

@@ -94,7 +94,7 @@ def test_an_event_file_of_many_values_in_one_record(tmp_path):
     path.write_bytes(b"".join(map(record, events()[:2])) + 9 * record(event.SerializeToString()))
     code, out, _ = advised(path)
     assert code == 0
-    assert "steps were logged more than once" in out
+    assert "logged more than once" in out
 
 
 def test_two_stray_quotes_lose_two_rows(tmp_path):
@@ -104,7 +104,7 @@ def test_two_stray_quotes_lose_two_rows(tmp_path):
     (tmp_path / "log.csv").write_text("step,val_loss\n" + "\n".join(rows) + "\n")
     log = logs.read_log(tmp_path / "log.csv")
     assert len(log.curves[0].steps) == 38
-    assert log.warnings == ("2 lines have a quote that is not closed and were left out",)
+    assert log.warnings == ("left out: 2 lines with a quote that is not closed",)
 
 
 def test_words_in_a_number_column_are_counted(tmp_path):
@@ -112,12 +112,12 @@ def test_words_in_a_number_column_are_counted(tmp_path):
     log = logs.read_log(tmp_path / "log.csv")
     assert log.curves[0].steps == (1, 5)
     assert log.warnings == (
-        "2 values of 'val_loss' are not numbers and were left out, for example 'diverged'",
-        "1 values of 'step' are not numbers and were left out, for example 'last'",
+        "left out, not a number: 2 values of 'val_loss', for example 'diverged'",
+        "left out, not a number: 1 value of 'step', for example 'last'",
     )
     (tmp_path / "log.jsonl").write_text('{"step": 1, "val_loss": "fast"}\n{"step": 2, "val_loss": 1.5}\n')
     assert logs.read_log(tmp_path / "log.jsonl").warnings == (
-        "1 values of 'val_loss' are not numbers and were left out, for example 'fast'",
+        "left out, not a number: 1 value of 'val_loss', for example 'fast'",
     )
 
 

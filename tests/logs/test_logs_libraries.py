@@ -78,7 +78,7 @@ def test_damaged_event_files_keep_what_is_whole(tmp_path):
     path.write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :])
     log = logs.read_log(path)
     assert len(log.curves[0].steps) == len(STEPS) - 1
-    assert any("1 damaged records" in warning for warning in log.warnings)
+    assert any("1 damaged record" in warning for warning in log.warnings)
     at = len(whole) - 5 * size + 2  # in the length of that record: where the next one begins is lost
     path.write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :])
     log = logs.read_log(path)

@@ -86,9 +86,9 @@ def test_sampled_exports_are_recognised(tmp_path):
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
-        ("step,val_loss\n1,3\n2,2\n2,5\n3,4\n", "1 steps were logged more than once"),
-        ("step,val_loss\n1,3\n-2,2\n2,5\n3,4\n", "1 values at negative"),
-        ("step,val_loss\n1,3\n2,5\n3,4,9\n3,4\n", "1 rows do not have the header's 2 cells"),
+        ("step,val_loss\n1,3\n2,2\n2,5\n3,4\n", "logged more than once: 1 step;"),
+        ("step,val_loss\n1,3\n-2,2\n2,5\n3,4\n", "1 value at negative"),
+        ("step,val_loss\n1,3\n2,5\n3,4,9\n3,4\n", "1 row without the header's 2 cells"),
         ("step,val_loss,lr\n1,3,1\n2,5,1\n3,4,1\n4,2", "last line is cut off"),
         ("step,loss\n1,3\n2,5\n3,4\n", "no validation loss was found"),
         ("step,val_a_loss,val_b_loss\n1,3,1\n2,5,1\n3,4,1\n", "would do as well"),

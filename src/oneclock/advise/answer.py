@@ -9,19 +9,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from oneclock.advise import runs as judged
 from oneclock.advise import words
-from oneclock.advise.runs import (
-    PaperStop,
-    RunHorizon,
-    Source,
-    paper_stop,
-    plan_of,
-    read_sources,
-    rounded,
-    run_horizon,
-    two_best_betas,
-    until_divergence,
-)
+from oneclock.advise.runs import Source, rounded
 from oneclock.logs.read import Log, LoggedRun
 from oneclock.recommend import recommend
 from oneclock.rule import Rule, memory_horizon, refresh_count, resolve_rule
@@ -57,7 +47,7 @@ class Advice:
     unit: str
     plan: float
     plan_from: str
-    runs: tuple[RunHorizon, ...]
+    runs: tuple[judged.RunHorizon, ...]
     useful: float
     low: float
     high: float
@@ -68,7 +58,7 @@ class Advice:
     turn: float
     best_step: float
     best_loss: float
-    paper: PaperStop
+    paper: judged.PaperStop
     horizon: float
     rule: str
     beta: float | None
@@ -125,7 +115,7 @@ def advise(
     >>> advice.turned, advice.useful, advice.low, advice.high, round(advice.beta, 3)
     (True, 9980, 9640, 10300, 0.935)
     """
-    logs, whole, unit = read_sources(
+    logs, whole, unit = judged.read_sources(
         source,
         metric=metric,
         step=step,
@@ -134,14 +124,14 @@ def advise(
         columns=columns,
         higher_is_better=higher_is_better,
     )
-    rule, runs = resolve_rule(rule), [*map(until_divergence, whole)]
+    rule, runs = resolve_rule(rule), [*map(judged.until_divergence, whole)]
     diverged = runs != whole
     if diverged and budget is not None:  # a run that diverged did not reach its plan
         budget = min(budget, max(run.curve.steps[-1] for run in runs))
-    groups = two_best_betas(runs)
+    groups = judged.two_best_betas(runs)
     kept = [run for group in groups for run in group]
-    plan, plan_from = plan_of(kept, unit, budget)
-    horizons = tuple(run_horizon(run, plan, schedule) for run in kept)
+    plan, plan_from = judged.plan_of(kept, unit, budget)
+    horizons = tuple(judged.run_horizon(run, plan, schedule) for run in kept)
     found = [run.useful for run in horizons]
     useful, turned = rounded(fmean(one.steps for one in found)), all(one.turned for one in found)
     low, high = min(one.low for one in found), max(one.high for one in found)
@@ -165,7 +155,7 @@ def advise(
         turn=rounded(fmean(one.turn for one in found)),
         best_step=best.best_step,
         best_loss=best.best_loss,
-        paper=paper_stop(groups, plan),
+        paper=judged.paper_stop(groups, plan),
         horizon=horizon,
         rule=recommend(1e9, rule).rule,
         beta=beta,

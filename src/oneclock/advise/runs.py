@@ -10,15 +10,8 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
-from oneclock.horizon import (
-    Curve,
-    UsefulHorizon,
-    early_stop,
-    effective_horizon,
-    guess_schedule,
-    mean_best_loss,
-    useful_horizon,
-)
+from oneclock.horizon import Curve, UsefulHorizon, guess_schedule, useful_horizon
+from oneclock.horizon.early_stop import early_stop, effective_horizon, mean_best_loss
 from oneclock.logs.inputs import Table, is_table
 from oneclock.logs.read import Log, LoggedRun, read_log
 from oneclock.rule import int_if_whole

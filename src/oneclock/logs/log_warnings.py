@@ -42,9 +42,9 @@ def about_points(series: Sequence[MetricSeries], lines: Sequence[Timeline], metr
     """Warnings about values that were left out, replaced or put elsewhere."""
     warnings = []
     if ignored := sum(one.ignored for one in series):
-        warnings.append(f"{ignored:,} values at negative or impossible steps were left out")
+        warnings.append(f"left out: {names.counted(ignored, 'value')} at negative or impossible steps")
     for value, count in sorted(sum((line.placeholders for line in lines), Counter[float]()).items()):
-        warnings.append(f"{count:,} values of {metric!r} of exactly {value:g}, a placeholder, left out")
+        warnings.append(f"left out: {names.counted(count, 'value')} of {metric!r} of exactly {value:g}, a placeholder")
     restarts = [restart for line in lines for restart in line.restarts]
     for joined, last, first in restarts[:_MOST_RESTARTS]:
         back = f"the step counter goes back from {last:,g} to {first:,g}"
@@ -52,11 +52,11 @@ def about_points(series: Sequence[MetricSeries], lines: Sequence[Timeline], metr
         repeated = f"{back}, as after a resume or in a second run: the later values replace the earlier ones"
         warnings.append(resumed if joined else repeated)
     if len(restarts) > _MOST_RESTARTS:
-        warnings.append(f"the step counter goes back {len(restarts) - _MOST_RESTARTS:,} more times")
+        warnings.append(f"the step counter goes back {names.counted(len(restarts) - _MOST_RESTARTS, 'more time')}")
     if out_of_order := sum(line.out_of_order for line in lines):
-        warnings.append(f"the steps go back {out_of_order:,} times: the values were sorted by step")
+        warnings.append(f"the steps go back {names.counted(out_of_order, 'time')}: the values were sorted by step")
     if duplicates := sum(line.duplicates for line in lines):
-        warnings.append(f"{duplicates:,} steps were logged more than once: the last value counts")
+        warnings.append(f"logged more than once: {names.counted(duplicates, 'step')}; the last value counts")
     if (stride := max(one.stride for one in series)) > 1:
         warnings.append(
             f"a very long curve: of {stride} evaluations in a row only the first counts, and the last of all"

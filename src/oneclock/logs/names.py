@@ -122,6 +122,11 @@ def name_list(names: Iterable[str], most: int = 12) -> str:
     return (", ".join(repr(name) for name in names[:most]) + more) or "nothing"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count for a sentence: `1 row`, `1,200 rows`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _match(names: list[str], requested: str, where: object, what: str) -> str:
     close = [requested] if requested in names else [name for name in names if name.lower() == requested.lower()]
     if len(close) != 1:

@@ -217,7 +217,7 @@ def _log(path: Path, source: Contents, wanted: Wanted) -> Log:
         *about_curves(runs, metric, unit.unit),
     ]
     if len(runs) < len(chosen):
-        warnings.append(f"{len(chosen) - len(runs)} runs without a finite {metric!r} were left out")
+        warnings.append(f"left out: {names.counted(len(chosen) - len(runs), 'run')} without a finite {metric!r}")
     return Log(
         path=str(path),
         format=source.format,

@@ -107,11 +107,12 @@ class _Log:
         """Warnings about what was left out; of the words under one name, with the most frequent one."""
         warnings = []
         if self.stepless:
-            warnings.append(f"{self.stepless:,} entries with a loss have no {self.step!r} and were left out")
+            warnings.append(f"left out: {names.counted(self.stepless, 'row')} with a loss and without {self.step!r}")
         for key in dict.fromkeys(key for key, _ in self.words):
             counts = {word: count for (where, word), count in self.words.items() if where == key}
             count, example = sum(counts.values()), max(counts, key=lambda word: counts[word])
-            warnings.append(f"{count:,} values of {key!r} are not numbers and were left out, for example {example!r}")
+            values = names.counted(count, "value")
+            warnings.append(f"left out, not a number: {values} of {key!r}, for example {example!r}")
         return warnings
 
 

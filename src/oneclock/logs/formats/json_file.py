@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from oneclock import guards
+from oneclock.logs import names
 from oneclock.logs.arguments import BETA_PAIRS
 from oneclock.logs.rows import Row, flat, read_rows
 from oneclock.logs.source import Contents, Wanted
@@ -126,5 +127,5 @@ def _load_lines(path: Path, wanted: Wanted) -> Contents:
     if torn := torn and not guards.ends_whole(path):
         source.warnings.append("the last line is cut off and was left out: the log may be truncated")
     if bad := bad - torn:
-        source.warnings.append(f"{bad:,} lines are not JSON and were left out")
+        source.warnings.append(f"left out: {names.counted(bad, 'line')} without JSON")
     return source

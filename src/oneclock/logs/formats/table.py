@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from oneclock import guards
+from oneclock.logs.names import counted
 from oneclock.logs.number_text import number
 
 _DELIMITERS = (",", ";", "\t")
@@ -129,10 +130,10 @@ class CsvTable:
         """Warnings about what was left out, after the rows are read."""
         warnings = ["the last line is cut off and was left out: the log may be truncated"] if self.torn else []
         if self.skipped:
-            cells = f"the header's {len(self.columns)} cells"
-            warnings.append(f"{self.skipped:,} rows do not have {cells} and were left out")
+            width = len(self.columns)
+            warnings.append(f"left out: {counted(self.skipped, 'row')} without the header's {width} cells")
         if self.strays:
-            warnings.append(f"{self.strays:,} lines have a quote that is not closed and were left out")
+            warnings.append(f"left out: {counted(self.strays, 'line')} with a quote that is not closed")
         return warnings
 
 

@@ -51,7 +51,7 @@ def load(path: Path, wanted: Wanted) -> Contents:
         run, records = runs.setdefault(folder, RawRun(label)), _Records(file)
         damaged = sum(not _add(record, run, prefix, wanted) for record in records)
         warnings += [f"{file.name}: {records.damage}"] if records.damage else []
-        warnings += [f"{file.name}: {damaged:,} damaged records were left out"] if damaged else []
+        warnings += [f"{file.name}: left out: {names.counted(damaged, 'damaged record')}"] if damaged else []
     seen = [metric for run in runs.values() for metric in run.metrics]
     if not seen:
         raise ValueError(f"{path} holds no scalars" + "".join(f"; {warning}" for warning in warnings))
@@ -86,7 +86,7 @@ class _Records:
                 if len(header := file.read(_LENGTH.size)) < _LENGTH.size:
                     return
                 length, checksum = _LENGTH.unpack(header)
-                if checksum != _checksum_of_length(length):
+                if checksum != _checksum_of_length(header[:8]):
                     self.damage = f"it is damaged at byte {at:,}, and what follows was left out"
                     return
                 at += _LENGTH.size + length + _CHECKSUM.size
@@ -168,11 +168,6 @@ for _ in range(8):
     _TABLE = [(entry >> 1) ^ (0x82F63B78 if entry & 1 else 0) for entry in _TABLE]
 
 
-@lru_cache(4096)
-def _checksum_of_length(length: int) -> int:
-    return masked_crc(length.to_bytes(8, "little"))
-
-
 def masked_crc(data: bytes) -> int:
     """The checksum of a record: CRC-32C in the form that the files use."""
     crc = 0xFFFFFFFF
@@ -180,3 +175,6 @@ def masked_crc(data: bytes) -> int:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     crc ^= 0xFFFFFFFF
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+_checksum_of_length = lru_cache(4096)(masked_crc)  # most records of a file have a few lengths

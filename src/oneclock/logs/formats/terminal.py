@@ -7,7 +7,6 @@ planned steps; every other group is a metric with that name. The group `pairs` h
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -154,9 +153,5 @@ def _position(values: dict[str, float]) -> dict[str, float]:
 
 def _metrics(values: dict[str, float]) -> dict[str, float]:
     """The values whose names are those of a loss or another metric."""
-    return {name: value for name, value in values.items() if _is_known(name)}
-
-
-@lru_cache(4096)
-def _is_known(name: str) -> bool:
-    return names.is_metric(name) and higher_is_better(name) is not None
+    known = (name for name in values if names.is_metric(name) and higher_is_better(name) is not None)
+    return {name: values[name] for name in known}

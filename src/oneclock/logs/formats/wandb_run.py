@@ -19,6 +19,7 @@ from oneclock import guards
 from oneclock.logs.arguments import ARGUMENTS
 from oneclock.logs.formats import protobuf
 from oneclock.logs.formats.protobuf import BYTES, FIXED64, VARINT
+from oneclock.logs.names import counted
 from oneclock.logs.rows import Row, read_rows
 from oneclock.logs.source import MOST_RUNS, Contents, Wanted, together
 
@@ -70,7 +71,7 @@ def _load_file(file: Path, wanted: Wanted) -> Contents:
     if run.torn:
         source.warnings.append(f"{file.name}: its last record is cut off: the run may still go on")
     if run.damaged:
-        source.warnings.append(f"{file.name}: {run.damaged:,} damaged parts, and the records in them were left out")
+        source.warnings.append(f"{file.name}: left out: {counted(run.damaged, 'damaged part')}, with its records")
     return source
 
 
