@@ -88,10 +88,7 @@ def require_lower(name: str) -> str:
 
 
 def trend(values: Sequence[float]) -> bool | None:
-    """Whether a curve rises (True) or falls (False); None if it does neither from the start.
-
-    It rises if the first of up to ten blocks has the lowest mean and the first value is not above that mean. A curve
-    that first falls and then rises is neither: it may be a loss that overfits.
+    """Whether a curve rises (True) or falls (False) from the start; None if neither, as a loss that falls, then rises.
 
     >>> trend([0.1, 0.4, 0.3, 0.6]), trend([2.0, 1.0, 1.5]), trend([1.0, 0.5, 3.0]), trend([1.0, 1.0])
     (True, False, None, None)

@@ -17,10 +17,7 @@ _SETTLED = 0.3  # of the plan: before it, a learning rate at its peak may still 
 
 
 def guess_schedule(left: float | None, done: float) -> str | None:
-    """The shape nearest to a learning rate that is `left` of its peak after the share `done` of the plan.
-
-    None where it cannot be known: no learning rate was logged, or it is early and still at its peak.
-    """
+    """The shape nearest to a learning rate that is `left` of its peak after the share `done` of the plan, if known."""
     if left is None or not 0 <= left <= 1 or (left > 0.99 and done < _SETTLED):
         return None
     return min(SHAPES, key=lambda name: abs(SHAPES[name](min(done, 1.0)) - left))

@@ -114,10 +114,7 @@ def _odds(levels: Sequence[float], variance: float, low_later: Sequence[bool]) -
 
 
 def _low_later(levels: Sequence[float], variance: float) -> list[bool]:
-    """For a turn before, between and after the losses: whether a mean over three around or after it is near the lowest.
-
-    If none is, the run turned earlier, even if it came down again later.
-    """
+    """For a turn before, between and after the losses: whether a mean of three from there on is near the lowest."""
     threes = [fmean(three) for three in zip(levels, levels[1:], levels[2:], strict=False)]
     if not threes:
         return [True] * (len(levels) + 1)

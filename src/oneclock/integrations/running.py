@@ -13,15 +13,8 @@ from oneclock.horizon import Curve, useful_horizon
 
 
 def beta_figures(optimizer: Any, step: int) -> dict[str, float]:
-    """beta, the memory horizon in steps, and the refreshes `step` steps make; empty if the betas are not tied.
-
-    If some parameter groups have their own beta, the figures are those of the other groups.
-
-    >>> import torch
-    >>> from oneclock import BalancedAdamW
-    >>> beta_figures(BalancedAdamW([torch.nn.Parameter(torch.ones(3))], beta=0.75), step=100)
-    {'beta': 0.75, 'memory_horizon': 4.0, 'refresh_count': 25.0}
-    """
+    """beta, the memory horizon in steps, and the refreshes `step` steps make; empty if the betas are not tied."""
+    # Groups with a beta of their own count only if all have one.
     groups = [group for group in optimizer.param_groups if not group.get("own_beta")] or optimizer.param_groups
     betas = {beta for group in groups for beta in group.get("betas", ())}
     if len(betas) != 1:

@@ -28,10 +28,7 @@ ARGUMENTS = frozenset(BETA_PAIRS).union(*_NAMES.values())
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a run was started with, None if its log does not say.
-
-    `lr_left` is the last learning rate that was logged, as a share of the largest; None if fewer than two were logged.
-    """
+    """What a run was started with, None if its log does not say."""
 
     beta1: float | None = None
     beta2: float | None = None
@@ -40,7 +37,7 @@ class Arguments:
     epochs: float | None = None
     steps_per_epoch: float | None = None
     optimizer: str | None = None
-    lr_left: float | None = None
+    lr_left: float | None = None  # the last of several learning rates that were logged, as a share of the largest
 
 
 @lru_cache(4096)

@@ -103,14 +103,11 @@ def choose_step(names: Iterable[str], requested: str | None, where: object) -> s
 
 
 def step_candidates(names: Iterable[str]) -> list[str]:
-    """The columns that count steps, those named plainly `step` or `global_step` first, then epochs, tokens, samples.
-
-    A name that begins with an underscore is a logger's own counter, for example of its calls: it comes last.
-    """
+    """The columns that count steps, those named plainly `step` or `global_step` first, then epochs, tokens, samples."""
 
     def order(name: str) -> tuple[int, bool, bool]:
         plain = _last_part(name).strip("_") in ("step", "global_step")
-        return COUNTS.index(kind(name) or ""), name.startswith("_"), not plain
+        return COUNTS.index(kind(name) or ""), name.startswith("_"), not plain  # `_step` may count a logger's calls
 
     return sorted((name for name in names if kind(name) in COUNTS), key=order)
 

@@ -90,13 +90,10 @@ class Log:
         return names.is_training(self.metric)
 
     def require_loss(self) -> None:
-        """ValueError unless the metric is known to be better when lower, as a comparison of several runs needs it.
-
-        A guess from the curve is not enough here: the curve of a diverged run has the opposite shape.
-        """
+        """ValueError unless the metric is known to be better when lower, as a comparison of several runs needs it."""
         if self.direction.higher_is_better:
             raise ValueError(f"{self.path}: higher {self.metric!r} is better; log a loss instead, such as 1 - accuracy")
-        if self.direction.source == "curve":
+        if self.direction.source == "curve":  # that of a diverged run has the opposite shape
             raise ValueError(f"{self.path}: it is not known that lower {self.metric!r} is better; rename it as a loss")
 
 

@@ -67,22 +67,15 @@ def placeholders_in(losses: Sequence[float]) -> list[float]:
 
 
 class Restart(NamedTuple):
-    """The counter went back from step `last` to step `first`, as after a resume or in a second run.
+    """The counter went back from step `last` to step `first`, as after a resume or in a second run."""
 
-    `joined`: the loss went on, so the parts were put one after the other. Otherwise the later values replace the
-    earlier ones from `first` on.
-    """
-
-    joined: bool
+    joined: bool  # the loss went on, so the parts were put one after the other; else later values replace earlier ones
     last: float
     first: float
 
 
 class Timeline:
-    """(step, value) in increasing steps, from points in the order logged. A later value at a step replaces it.
-
-    Where the step counter went back, the most likely case is assumed, and recorded for a warning.
-    """
+    """(step, value) in increasing steps, from points in the order logged. A later value at a step replaces it."""
 
     def __init__(self, series: MetricSeries, has_placeholders: bool = True) -> None:
         dropped = placeholders_in(series.values) if has_placeholders else ()

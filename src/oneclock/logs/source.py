@@ -35,10 +35,7 @@ class Wanted:
 
 
 class RawRun:
-    """One run in a log: its metrics by name, the arguments it was started with, and those it logged while it ran.
-
-    Some formats know their metrics only at the end and offer every value; values that cannot be needed are dropped.
-    """
+    """One run in a log: its metrics by name, the arguments it was started with, and those it logged while it ran."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any] | None = None) -> None:
         self.name = name

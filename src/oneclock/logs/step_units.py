@@ -43,10 +43,7 @@ class StepUnit(NamedTuple):
 
 
 def step_unit(source: Contents, runs: list[RawRun], from_zero: bool, wanted: Wanted) -> StepUnit:
-    """The unit of a log, with a warning if a conversion was used, is missing or is not needed.
-
-    Steps per epoch may come from the runs' own arguments, if these agree. `from_zero`: the first step is 0.
-    """
+    """The unit of a log, with a warning if a conversion was used, is missing or is not needed."""
     kind = "evaluations" if source.step is None else names.kind(source.step)
     counts = "epochs" if kind == "epoch" else kind if kind in _SENTENCES else "steps"
     of_runs = {understood(run.arguments, run.logged_arguments).steps_per_epoch for run in runs}

@@ -113,11 +113,8 @@ def _rows_of_charts(table: CsvTable, charts: dict[str, re.Match[str]]) -> Iterat
     beside = [column for column in table.columns if column not in charts]
     for row in table.rows(table.columns):
         for run, metrics in columns.items():
-            yield {
-                **{column: row.get(column) for column in beside},
-                "run": run,
-                **{metric: row.get(column) for metric, column in metrics.items()},
-            }
+            values = {metric: row.get(column) for metric, column in metrics.items()}
+            yield {**{column: row.get(column) for column in beside}, "run": run, **values}
 
 
 def _is_sampled(series: MetricSeries) -> bool:

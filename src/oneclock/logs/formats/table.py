@@ -63,10 +63,7 @@ class CsvTable:
         return cls(path, delimiter, named, first_row, decimal)
 
     def rows(self, wanted: Collection[str]) -> Iterator[dict[str, str]]:
-        """The cells of the wanted columns, but empty ones, of every row as wide as the header; no repeated headers.
-
-        A row without quotes is split only as far as needed: splitting takes most of the time of a large file.
-        """
+        """The cells of the wanted columns, but empty ones, of every row as wide as the header; no repeated headers."""
         chosen = [(index, column) for index, column in enumerate(self.columns) if column in wanted]
         width, upto = len(self.columns), chosen[-1][0] + 1
         header, whole = self.columns[:upto], True
@@ -75,7 +72,7 @@ class CsvTable:
             if '"' in line:
                 cells, lines = self._quoted(line, lines)
                 whole = len(cells) == width
-            else:
+            else:  # split only as far as needed: splitting takes most of the time of a large file
                 cells = line.split(self.delimiter, upto)
                 whole = line.count(self.delimiter) + 1 == width
             if not cells or not line:
