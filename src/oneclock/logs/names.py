@@ -64,7 +64,7 @@ def rank(name: str) -> int | None:
 
 def is_validation(name: str) -> bool:
     """Whether the name says validation and nothing else, as in `val 4.3`; the curve then shows its direction."""
-    return frozenset() < metric.words(name) <= _VALIDATION
+    return name.lower() in _VALIDATION
 
 
 def is_training(name: str) -> bool:
