@@ -48,14 +48,14 @@ class Opaque(ValueError):
     """A value whose content cannot be compared between two calls."""
 
 
-def of_file(file: Path, packages: Sequence[Path] = ()) -> Code:
-    """A Python file and the modules of the user's own that it and the files of its packages import.
+def of_file(*files: Path) -> Code:
+    """Python files and the modules of the user's own that they import, by path below the first one's import root.
 
     >>> list(of_file(Path(__file__)).parts)
     ['oneclock/sweep/fingerprint.py']
     """
-    files = [path for one in (file, *packages) for path in source.own_files(one).values()]
-    return _of_files(source.by_name(dict.fromkeys(files), source.import_root(file.resolve())))
+    found = [path for file in files for path in source.own_files(file)]
+    return _of_files(source.by_name(found, source.import_root(files[0].resolve())), {})
 
 
 def of_callable(function: Callable[..., Any]) -> Code:
@@ -75,8 +75,7 @@ def of_callable(function: Callable[..., Any]) -> Code:
             f"{error}, so a later call could not tell whether it is the same; make it inside the function, or put the "
             "function into a file and name it: file.py:function"
         ) from None
-    files = _of_files(source.by_name(dict.fromkeys(content.files)))
-    return Code(dict(sorted({**files.parts, **content.parts}.items())), files.stamps)
+    return _of_files(source.by_name(content.files), content.parts)
 
 
 def of_command(command: str) -> Code:
@@ -85,12 +84,12 @@ def of_command(command: str) -> Code:
     >>> of_command("python -m json.tool {beta}").parts
     {}
     """
-    plain: dict[str, Path] = {}
-    scripts: dict[Path, None] = {}
-    _named_files(command, Path(), plain, scripts)
-    code = _of_files(source.by_name(scripts) | plain)
+    files: dict[Path, None] = {}
+    _add_named_files(command, Path(), files)
+    scripts = source.by_name(path for path in files if path.suffix == ".py")
+    plain = {path.as_posix(): path for path in files if path.suffix != ".py"}
     values = {f"${name}": _hash(os.environ.get(name, "")) for name in _variables(command)}
-    return Code(dict(sorted({**code.parts, **values}.items())), code.stamps)
+    return _of_files(scripts | plain, values)
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -109,9 +108,11 @@ def is_untouched(stamps: Mapping[str, Stamp]) -> bool:
     return False
 
 
-def _of_files(files: Mapping[str, Path]) -> Code:
-    stamps = {str(path.absolute()): _stamp(path) for path in files.values()}
-    return Code({name: _of_source(path) for name, path in files.items()}, stamps)
+def _of_files(files: Mapping[str, Path], more: Mapping[str, str]) -> Code:
+    parts = {name: _of_source(path) for name, path in files.items()}
+    return Code(
+        dict(sorted({**parts, **more}.items())), {str(path.absolute()): _stamp(path) for path in files.values()}
+    )
 
 
 def _stamp(path: Path) -> Stamp:
@@ -119,29 +120,31 @@ def _stamp(path: Path) -> Stamp:
     return status.st_mtime_ns, status.st_size
 
 
-def _named_files(command: str, folder: Path, plain: dict[str, Path], scripts: dict[Path, None]) -> None:
+def _add_named_files(command: str, folder: Path, files: dict[Path, None]) -> None:
     """Add the files that a command line names, relative to `folder`; the lines of a shell script are read too."""
     search: list[Path] = []
     for before, word in pairwise(["", *_words(command)]):
+        name, _, value = word.rpartition("=")
+        path = folder / value.removeprefix("@")
         if before == "cd":
             folder = folder / word
-        name, _, value = word.rpartition("=")
-        if name == "PYTHONPATH":
+        elif before == "-c" and " " in word:  # a line for another shell
+            _add_named_files(word, folder, files)
+        elif before in ("-m", "--module"):
+            here = [folder.resolve(), *search]  # the import system keeps what it knows of "." after a change of folder
+            for module in source.modules_named([word, f"{word}.__main__"], here):
+                files |= dict.fromkeys(source.own_files(module, here))
+        elif name == "PYTHONPATH":
             search = [folder / one for one in value.split(os.pathsep) if one and "$" not in one]
-        if before in ("-m", "--module"):
-            scripts |= dict.fromkeys(_module_files(word, folder, search))
-        if before == "-c" and " " in word:  # a line for another shell
-            _named_files(word, folder, plain, scripts)
-        path = folder / value.removeprefix("@")
-        if "{" in word or not value or not path.is_file() or not (path.suffix or _is_script(path)):
+        elif "{" in word or not value or path in files or not _is_code(path):
             continue
-        if path.suffix == ".py":
-            scripts |= dict.fromkeys(source.own_files(path, search).values())
-        elif path.as_posix() not in plain:
-            plain[path.as_posix()] = path
-            if path.suffix in (".sh", ".bash") or not path.suffix:
+        elif path.suffix == ".py":
+            files |= dict.fromkeys(source.own_files(path, search))
+        else:
+            files[path] = None
+            if path.suffix in (".sh", ".bash", ""):
                 text = path.read_text(encoding="utf-8", errors="replace")
-                _named_files(text.replace("\\\n", " "), folder, plain, scripts)
+                _add_named_files(text.replace("\\\n", " "), folder, files)
 
 
 def _words(command: str) -> Iterator[str]:
@@ -169,18 +172,14 @@ def _variables(command: str) -> set[str]:
     return {*re.findall(r"\$\{?([A-Za-z_]\w*)", command)} - {*_OF_THE_PLACE, *(name for names in own for name in names)}
 
 
-def _is_script(path: Path) -> bool:
-    """Whether a file without a suffix says which program reads it; one that an environment installed does not count."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(2) == b"#!" and not (path.parent.parent / "pyvenv.cfg").exists()
+def _is_code(path: Path) -> bool:
+    """Whether a file has a suffix, or says which program reads it; what an environment installed does not count."""
+    with suppress(OSError):
+        if path.suffix or not path.is_file():
+            return path.is_file()
+        with path.open("rb") as file:
+            return file.read(2) == b"#!" and not (path.parent.parent / "pyvenv.cfg").exists()
     return False
-
-
-def _module_files(name: str, folder: Path, search: Sequence[Path]) -> Iterator[Path]:
-    """The files of `python -m name`: the module, the packages around it, and what they import."""
-    folder = folder.resolve()  # the import system keeps what it knows of "." when the working directory changes
-    for path in source.modules_named([name, f"{name}.__main__"], [folder, *search]):
-        yield from source.own_files(path, [folder, *search]).values()
 
 
 def _of_source(path: Path) -> str:
@@ -190,20 +189,15 @@ def _of_source(path: Path) -> str:
         return _hash(path.read_bytes()) if size <= _LARGEST else f"{size} bytes"
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     with suppress(SyntaxError, ValueError):
-        return _hash(ast.unparse(_Bare().visit(ast.parse(text))))
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:] or [ast.Pass()]  # a docstring changes no loss
+        return _hash(ast.unparse(tree))
     return _hash(text)
 
 
-class _Bare(ast.NodeTransformer):
-    """Removes docstrings: they change no loss."""
-
-    def _visit(self, node: Any) -> Any:
-        self.generic_visit(node)
-        if ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-        return node
-
-    visit_Module = visit_ClassDef = visit_FunctionDef = visit_AsyncFunctionDef = _visit
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class _Content:
@@ -240,8 +234,6 @@ class _Content:
         if type(value) in (dict, MappingProxyType):
             pairs = [(self.of(key, where), self.of(one, f"{where}[{key!r}]")) for key, one in value.items()]
             return f"mapping  {sorted(pairs)}"
-        if type(value) in (set, frozenset):
-            return f"set {sorted(self.of(item, where) for item in value)}"
         if isinstance(value, ModuleType):
             self._is_own(value.__name__)
             return f"module {value.__name__}"
@@ -251,15 +243,11 @@ class _Content:
             return self._class(value, where)
         if isinstance(value, FunctionType):
             return self._function(value, where)
-        module = type(value).__module__.partition(".")[0]
-        if module == "torch" and hasattr(value, "untyped_storage"):
-            return self._tensor(value, where)
-        if module == "torch" and type(value).__name__ == "Generator":
-            return self._tensor(value.get_state(), where)
+        package, kind = type(value).__module__.partition(".")[0], type(value).__name__
+        if package == "torch" and (kind == "Generator" or hasattr(value, "untyped_storage")):
+            return self._tensor(value.get_state() if kind == "Generator" else value, where)
         inside = getattr(value, "__wrapped__", None) or getattr(value, "py_func", None)
-        if (
-            module in ("functools", "numba") and inside is not None
-        ):  # a cache; pickled, numba's has a new name each time
+        if inside is not None and package in ("functools", "numba"):  # a cache; numba's pickle has a new name each time
             return self._all("wrapped", [inside, getattr(value, "targetoptions", None)], where)
         return self._reduced(value, where)
 
@@ -282,7 +270,7 @@ class _Content:
         if not file or not file.endswith(".py") or not source.is_own(Path(file)):
             return False
         if (path := Path(file).resolve()) not in self.files:
-            self.files |= dict.fromkeys(source.own_files(path).values())
+            self.files |= dict.fromkeys(source.own_files(path))
         return True
 
     def _class(self, made: type, where: str) -> str:
@@ -292,8 +280,11 @@ class _Content:
         held = {name: value for name, value in vars(made).items() if name not in _NOT_CONTENT}
         members = {name: self._member(value, f"{made.__qualname__}.{name}", made) for name, value in held.items()}
         kinds = made.__bases__ if type(made) is type else (*made.__bases__, type(made))
-        text = f"{named} {self._all('bases', kinds, where)} {sorted(members.items())}"
-        self.parts[made.__qualname__] = _hash(self.parts.get(made.__qualname__, "") + _hash(text))
+        return self._part(made, f"{named} {self._all('bases', kinds, where)} {sorted(members.items())}")
+
+    def _part(self, own: Any, text: str) -> str:
+        """The text of a function or class of the user's own, noted under its name."""
+        self.parts[own.__qualname__] = _hash(self.parts.get(own.__qualname__, "") + _hash(text))
         return text
 
     def _member(self, value: Any, where: str, owner: type) -> str:
@@ -305,37 +296,31 @@ class _Content:
         return self._or_file(value, where, owner.__module__)
 
     def _function(self, function: FunctionType, where: str) -> str:
-        named = f"function {function.__module__}.{function.__qualname__}"
-        is_target = len(self._open) == 1
-        if not is_target and not self._is_own(function.__module__):
+        named, module = f"function {function.__module__}.{function.__qualname__}", function.__module__
+        defaults = {"": function.__defaults__, "*": function.__kwdefaults__}
+        if len(self._open) > 1 and not self._is_own(module):  # the target itself counts wherever it is
             if _is_importable(function):
                 return named
-            made_with = [function.__defaults__, function.__kwdefaults__, *_cells(function)]
-            return f"{named} {self._code(function.__code__, where)} {self._all('made with', made_with, where)}"
-        code, space = function.__code__, function.__globals__
-        steps = list(_instructions(code))
+            made_with = self._all("made with", [*defaults.values(), *_cells(function)], where)
+            return f"{named} {self._code(function.__code__, where)} {made_with}"
+        steps = list(_instructions(function.__code__))
         self.files |= dict.fromkeys(source.modules_named(_imported(steps)))
         uses = {one.argval for one in steps if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-        held = {name: space[name] for name in sorted(uses & space.keys())}
-        held |= {"": function.__defaults__, "*": function.__kwdefaults__}
-        held |= {f"{name}'": content for name, content in _cells(function)} | vars(function)
+        held = {name: function.__globals__[name] for name in sorted(uses & function.__globals__.keys())}
+        held |= defaults | {f"{name}'": content for name, content in _cells(function)} | vars(function)
         wrapped = held.pop("__wrapped__", None)
-        module = function.__module__
         values = [f"{name} {self._or_file(one, name.strip(_MARKS) or where, module)}" for name, one in held.items()]
-        text = f"{named} {self._code(code, where)} {values} {'' if wrapped is None else self.of(wrapped, where)}"
-        self.parts[function.__qualname__] = _hash(self.parts.get(function.__qualname__, "") + _hash(text))
-        return text
+        last = "" if wrapped is None else self.of(wrapped, where)
+        return self._part(function, f"{named} {self._code(function.__code__, where)} {values} {last}")
 
     def _or_file(self, value: Any, where: str, module: str) -> str:
-        """The content of a value that a function or class uses; if it has none, the file of the module that makes
-        it.
-        """
+        """The content of a value that a function or class uses, or if it has none, the file that makes it."""
         try:
             return self.of(value, where)
         except Opaque:
-            if module != "__main__" and getattr(sys.modules.get(module), "__file__", None):
-                return "made in its module"
-            raise
+            if module == "__main__" or not getattr(sys.modules.get(module), "__file__", None):
+                raise
+            return "made in its module"
 
     def _code(self, code: CodeType, where: str) -> str:
         """Compiled code by its instructions: names and constants count, a docstring and line numbers do not."""

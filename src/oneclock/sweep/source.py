@@ -19,7 +19,6 @@ from contextlib import suppress
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 
@@ -43,11 +42,9 @@ def check_reference(reference: str) -> None:
 
 
 def signature(reference: str) -> inspect.Signature | None:
-    """The function's parameters, read from its text.
+    """The function's parameters, read from its text; a default is `...`, and an annotation is its text.
 
     None if the text does not show them: decorated, imported, or defined twice.
-
-    A default is `...`; an annotation is its text.
 
     >>> str(signature(f"{__file__}:check_reference"))
     "(reference: 'str')"
@@ -57,47 +54,42 @@ def signature(reference: str) -> inspect.Signature | None:
         return None
     tree = ast.parse(file.read_text(encoding="utf-8"))
     bound = [node for node in ast.walk(tree) if function in _bound(node)]
-    if len(bound) != 1 or bound[0] not in tree.body:
+    node = bound[0] if len(bound) == 1 else None
+    if not isinstance(node, ast.FunctionDef) or node.decorator_list or node not in tree.body:
         return None
-    (node,) = bound
-    return _signature(node.args) if isinstance(node, ast.FunctionDef) and not node.decorator_list else None
+    dots, scope = ast.Constant(...), dict[str, Any]()
+    node.body, node.returns = [ast.Pass()], None
+    node.args.defaults = [dots for _ in node.args.defaults]
+    node.args.kw_defaults = [one and dots for one in node.args.kw_defaults]
+    bare = ast.fix_missing_locations(ast.Module([node], []))
+    exec(compile(bare, str(file), "exec", annotations.compiler_flag), scope)  # nothing of the user's code runs
+    return inspect.signature(scope[function])
 
 
 def _bound(node: ast.AST) -> tuple[str | None, ...]:
     """The names that a piece of code assigns."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return (node.name,)
-    if isinstance(node, ast.alias):
-        return (node.asname or node.name,)
-    return (node.id,) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else ()
-
-
-def _signature(arguments: ast.arguments) -> inspect.Signature:
-    kinds = inspect.Parameter
-    plain = [*arguments.posonlyargs, *arguments.args]
-    needed = len(plain) - len(arguments.defaults)
-
-    def parameter(one: ast.arg, kind: Any, has_default: bool = False) -> inspect.Parameter:
-        annotation = kinds.empty if one.annotation is None else ast.unparse(one.annotation)
-        return kinds(one.arg, kind, default=... if has_default else kinds.empty, annotation=annotation)
-
-    parameters = [
-        parameter(
-            one, kinds.POSITIONAL_ONLY if i < len(arguments.posonlyargs) else kinds.POSITIONAL_OR_KEYWORD, i >= needed
-        )
-        for i, one in enumerate(plain)
-    ]
-    parameters += [parameter(arguments.vararg, kinds.VAR_POSITIONAL)] if arguments.vararg else []
-    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        parameters.append(parameter(one, kinds.KEYWORD_ONLY, default is not None))
-    parameters += [parameter(arguments.kwarg, kinds.VAR_KEYWORD)] if arguments.kwarg else []
-    return inspect.Signature(parameters)
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return (name,)
+        case ast.alias(name=name, asname=asname):
+            return (asname or name,)
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return (name,)
+    return ()
 
 
 def load_function(reference: str) -> Callable[..., Any]:
-    """The function, its module imported."""
+    """The function, its module imported; a file is imported like a script: its folder comes first on the path."""
     location, _, function = reference.rpartition(":")
-    module = _module_of(Path(location)) if location.endswith(".py") else importlib.import_module(location)
+    if not location.endswith(".py"):
+        return getattr(importlib.import_module(location), function)
+    file = Path(location)
+    sys.path.insert(0, str(file.resolve().parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return getattr(module, function)
 
 
@@ -112,17 +104,6 @@ def source_of(reference: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
-def _module_of(file: Path) -> ModuleType:
-    """The module in a file, imported like a script: its folder comes first on the path."""
-    sys.path.insert(0, str(file.resolve().parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def installed_imports(source: Path) -> list[str]:
     """What a file imports from installed packages at its top, in its order; code of the user's own is left out.
 
@@ -132,72 +113,60 @@ def installed_imports(source: Path) -> list[str]:
     >>> installed_imports(Path(__file__))[:2]
     ['__future__:annotations', 'ast']
     """
-    nodes = ast.parse(source.read_text(encoding="utf-8")).body
-    found = [name for node in nodes for name in _top_imports(node) if _is_installed(name.partition(":")[0])]
+    names: list[str] = []
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Import(names=aliases):
+                names += [alias.name for alias in aliases]
+            case ast.ImportFrom(module=module, names=aliases, level=0):
+                names += [f"{module}:{alias.name}" for alias in aliases]
+    found = [name for name in names if _is_installed(name.partition(":")[0].partition(".")[0])]
     if any(name.partition(":")[0] == "torch" for name in found):
         found.append("torch._dynamo")  # the first step of an optimizer imports it, which takes a second
     return list(dict.fromkeys(found))
 
 
-def _top_imports(node: ast.AST) -> list[str]:
-    """The absolute imports of a statement: `module`, or `module:name` for each name that is taken from one.
-
-    >>> _top_imports(ast.parse("from torch.utils import data, model_zoo").body[0])
-    ['torch.utils:data', 'torch.utils:model_zoo']
-    """
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and not node.level:
-        return [f"{node.module}:{alias.name}" for alias in node.names]
-    return []
-
-
-def _is_installed(name: str) -> bool:
-    top = name.partition(".")[0]
-    if top in sys.stdlib_module_names or top == "oneclock":
+def _is_installed(package: str) -> bool:
+    if package in sys.stdlib_module_names or package == "oneclock":
         return True
     with suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(top)
+        spec = importlib.util.find_spec(package)
         return spec is not None and spec.origin is not None and not is_own(Path(spec.origin))
     return False
 
 
-def own_files(file: Path, search: Sequence[str | Path] = ()) -> dict[str, Path]:
-    """The file and every file of the user's own that it imports, directly or not, by path below its import root.
+def own_files(file: Path, search: Sequence[str | Path] = ()) -> list[Path]:
+    """The file and every file of the user's own that it imports, directly or not.
 
     Absolute imports are looked up in `search` before `sys.path`.
 
-    >>> list(own_files(Path(__file__)))[0]
-    'oneclock/sweep/source.py'
+    >>> own_files(Path(__file__))[0].name
+    'source.py'
     """
     file = file.resolve()
-    root = import_root(file)
-    paths = [str(root), *map(str, search), *sys.path]
+    paths = [str(import_root(file)), *map(str, search), *sys.path]
     files, waiting = {file: None}, [file]
     while waiting:
         importing = waiting.pop()
-        paths += [one for one in _added_to_path(importing) if one not in paths]
-        for path in _imports_of(importing, paths):
+        nodes = _nodes(importing)
+        paths += [one for one in _added_to_path(importing, nodes) if one not in paths]
+        for path in _imports_of(importing, nodes, paths):
             if path not in files:
                 files[path] = None
                 waiting.append(path)
-    return by_name(files, root)
+    return [*files]
 
 
 def by_name(files: Iterable[Path], first: Path | None = None) -> dict[str, Path]:
-    """Files by their path below the folder from which they are imported.
+    """Files by their path below `first` if they are in it, else below the folder from which they are imported.
 
-    That is `first` if they are in it, else one of `sys.path`. If two files would share a name, the folder's name is put
-    before it.
+    If two files would share a name, the folder's name is put before it.
     """
     named: dict[str, Path] = {}
-    entries = [Path(entry or os.getcwd()).resolve() for entry in sys.path]
-    for path in files:
-        roots = [first] if first is not None and path.is_relative_to(first) else []
-        roots += sorted((one for one in entries if path.is_relative_to(one)), key=lambda one: -len(one.parts))
-        root = [*roots, import_root(path)][0]
+    for path in dict.fromkeys(files):
+        root = first if first and path.is_relative_to(first) else import_root(path)
         name = path.relative_to(root).as_posix()
-        while named.get(name, path) != path:
+        while name in named:
             name, root = f"{root.name or 'root'}/{name}", root.parent
         named[name] = path
     return named
@@ -217,47 +186,55 @@ def import_root(file: Path) -> Path:
     return folder
 
 
-def _imports_of(file: Path, paths: Sequence[str]) -> Iterator[Path]:
+def _nodes(file: Path) -> list[ast.AST]:
+    """All pieces of a file's code; none if it cannot be read."""
     with suppress(SyntaxError, ValueError, OSError):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            for name, level in _imported_names(node):
-                if not level:
-                    yield from _files_of(name, paths)
-                elif level <= len(file.parts) - 1:
-                    yield from _files_of(name, [str(file.parents[level - 1])], relative=True)
+        return [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    return []
 
 
-def _added_to_path(file: Path) -> Iterator[str]:
+def _imports_of(file: Path, nodes: Sequence[ast.AST], paths: Sequence[str]) -> Iterator[Path]:
+    for name, level in (imported for node in nodes for imported in _imported_names(node)):
+        if level < len(file.parts):
+            yield from _files_of(name, paths, file.parents[level - 1] if level else None)
+
+
+def _added_to_path(file: Path, nodes: Sequence[ast.AST]) -> Iterator[str]:
     """Where a file that changes `sys.path` may find more: folders that it names, below it or one of those above it."""
-    with suppress(SyntaxError, ValueError, OSError):
-        text = file.read_text(encoding="utf-8")
-        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)] if "sys.path" in text else []
-        calls = [call for call in calls if ast.unparse(call.func).startswith("sys.path.")]
-        named = [one.value for call in calls for one in ast.walk(call) if isinstance(one, ast.Constant)]
-        names = [one for one in named if isinstance(one, str)]
-        bases = [Path.cwd(), *list(file.parents)[:4]] if calls else []
-        yield from (str(base / name) for name in [*names, ""] for base in bases if (base / name).is_dir())
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="path"))):
+                texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                names = [*(one for one in texts if isinstance(one, str)), ""]
+                bases = [Path.cwd(), *list(file.parents)[:4]]
+                yield from (str(base / name) for name in names for base in bases if (base / name).is_dir())
 
 
 def _imported_names(node: ast.AST) -> list[tuple[str, int]]:
     """(module, dots before it) that a piece of code imports; a name imported from a module may be a module too."""
-    if isinstance(node, ast.Import):
-        return [(alias.name, 0) for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        stem = f"{node.module}." if node.module else ""
-        return [(node.module or "", node.level), *((stem + alias.name, node.level) for alias in node.names)]
-    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("import_module", "__import__"):
-        named = [one.value for one in node.args[:1] if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        return [(one.lstrip("."), len(one) - len(one.lstrip("."))) for one in named]
+    match node:
+        case ast.Import(names=aliases):
+            return [(alias.name, 0) for alias in aliases]
+        case ast.ImportFrom(module=module, names=aliases, level=level):
+            stem = f"{module}." if module else ""
+            return [(module or "", level), *((stem + alias.name, level) for alias in aliases)]
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module" | "__import__"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            return [(name.lstrip("."), len(name) - len(name.lstrip(".")))]
     return []
 
 
-def _files_of(name: str, paths: Sequence[str], relative: bool = False) -> Iterator[Path]:
-    """The user's own files that the import of a dotted name loads; none where it is installed or not found."""
-    if relative and (package := Path(paths[0]) / "__init__.py").is_file():
-        yield package.resolve()
-    for depth, part in enumerate(name.split(".") if name else []):
-        spec = _spec(part, paths, top=depth == 0 and not relative)
+def _files_of(name: str, paths: Sequence[str], folder: Path | None = None) -> Iterator[Path]:
+    """The user's own files that the import of a dotted name loads; a relative import looks in `folder` alone."""
+    if folder is not None:
+        paths = [str(folder)]
+        if (package := folder / "__init__.py").is_file():
+            yield package.resolve()
+    top = folder is None
+    for part in name.split(".") if name else []:
+        spec, top = _spec(part, paths, top), False
         if spec is None:
             return
         if spec.origin and spec.origin.endswith(".py"):
@@ -265,17 +242,15 @@ def _files_of(name: str, paths: Sequence[str], relative: bool = False) -> Iterat
             if not is_own(path):
                 return
             yield path
-        paths = list(spec.submodule_search_locations or ())
+        paths = [*(spec.submodule_search_locations or ())]
 
 
 def _spec(name: str, paths: Sequence[str], top: bool) -> ModuleSpec | None:
     with suppress(ImportError, ValueError, AttributeError):
         if top and name in sys.stdlib_module_names:
             return PathFinder.find_spec(name, paths[:1])  # a file beside a script comes before the standard library
-        spec = PathFinder.find_spec(name, list(paths))
-        return spec or (
-            importlib.util.find_spec(name) if top else None
-        )  # this also calls the hooks of editable installs
+        # `find_spec` also calls the hooks of editable installs.
+        return PathFinder.find_spec(name, paths) or (importlib.util.find_spec(name) if top else None)
     return None
 
 
