@@ -286,7 +286,8 @@ def _targets(
     if run_command is not None:
         if budget is None:
             raise ValueError("give the budget of a run in steps (--budget): a command does not state it")
-        collected.append(Command(run_command, int(budget), log, name or "command", processes, allow_early_stop))
+        more: dict[str, Any] = {"processes": processes, "allow_early_stop": allow_early_stop}
+        collected.append(Command(run_command, int(budget), log, name or "command", **more))
     return collected
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from oneclock.runs.key import RunKey, hash_of
 from oneclock.runs.record import RunRecord
 from oneclock.sweep.exec.processes import run_processes, several
-from oneclock.sweep.targets import Target, checked_budget, register
+from oneclock.sweep.targets import KINDS, Target, checked_budget
 
 if TYPE_CHECKING:
     from oneclock.lab.experiments.spec import Experiment
@@ -56,7 +56,7 @@ def experiment_target(
 
 
 @dataclass(frozen=True)
-class ExperimentTarget:
+class ExperimentTarget(Target):
     """An experiment of the project, by name; `budget` in steps replaces its own, `settings` read `name=value`.
 
     `data_dir` is the folder of its data on this machine. It is not part of the plan: a run records a hash of its data.
@@ -126,16 +126,6 @@ class ExperimentTarget:
         """The experiment of a recorded study."""
         return cls(values["experiment"], values["budget"], tuple(values["settings"]), values.get("processes", 1))
 
-    def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
-        """Always None: an experiment takes untied pairs of betas, factors on its learning rate, and any seeds."""
-        return None
-
-    def takes_pairs(self) -> bool:
-        return True
-
-    def afresh(self) -> ExperimentTarget:
-        return self
-
     def experiment(self, rate: float | None = None) -> Experiment:
         """The spec with its settings; `rate` is a factor on its learning rates, the lowest included."""
         from oneclock.lab.experiments import find, override
@@ -157,4 +147,4 @@ def with_data(targets: Sequence[Target], data_dir: Path | None) -> list[Target]:
     return [replace(one, data_dir=folder) if isinstance(one, ExperimentTarget) else one for one in targets]
 
 
-register("experiment", ExperimentTarget.from_data)
+KINDS["experiment"] = ExperimentTarget.from_data

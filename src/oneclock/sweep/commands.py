@@ -16,10 +16,10 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oneclock.runs.folder import Point, RunFolder, whole_step
 from oneclock.runs.key import RunKey
@@ -29,23 +29,13 @@ from oneclock.sweep import fingerprint
 from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.job import last_lines
 from oneclock.sweep.exec.processes import Died, Failed, outlasting, under_torchrun
-from oneclock.sweep.targets import (
-    INCOMPLETE,
-    OwnCode,
-    checked_budget,
-    checked_name,
-    checked_processes,
-    register,
-    why_incomplete,
-)
+from oneclock.sweep.targets import KINDS, OwnCode, checked_budget
 
 if TYPE_CHECKING:
     from oneclock.logs import Log
 
 FOLDER = "{folder}"
 """The default log: anything in the run's own folder."""
-
-EARLY_STOP = "if it may end early, sweep with allow_early_stop"
 
 NO_CURVE = "the command left no curve to read"
 """How the reason of such a run begins."""
@@ -56,14 +46,6 @@ FILLED_IN = ("beta", "beta1", "beta2", "seed", "budget", "lr", "folder")
 _LOOK = 5.0  # seconds between two looks at a log
 _PATIENCE = 20  # after a look that took a second, wait twenty seconds
 _CLOCK = 2.0  # seconds by which the times of two files may differ from the truth
-
-
-def _check_placeholders(command: str) -> None:
-    """ValueError where a word in braces is nearly a placeholder. Other braces are the shell's."""
-    for word in re.findall(r"(?<!\$)\{([A-Za-z]\w*)\}", command):
-        near = get_close_matches(word.lower(), FILLED_IN, n=1, cutoff=0.75)
-        if near and word not in FILLED_IN:
-            raise ValueError(f"nothing is filled in for {{{word}}} in the command; did you mean {{{near[0]}}}?")
 
 
 @dataclass(frozen=True)
@@ -90,31 +72,19 @@ class Command(OwnCode):
     budget: int
     log: str = FOLDER
     name: str = "command"
-    processes: int = 1
-    allow_early_stop: bool = field(default=False, compare=False)
-    code: Mapping[str, str] | None = field(default=None, repr=False)
-    stamps: Mapping[str, fingerprint.Stamp] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if "{beta}" not in self.command and not ("{beta1}" in self.command and "{beta2}" in self.command):
             raise ValueError("the command must contain a place for beta: {beta}, or {beta1} and {beta2}")
-        if self.code is None:
-            _check_placeholders(self.command)
-        if checked_processes(self.processes) > 1:
+        if self.processes > 1:
             under_torchrun(self.command, self.processes)  # raises ValueError if it cannot start it
-        checked_name(self.name)
         object.__setattr__(self, "budget", checked_budget(self.budget))
         if self.code is None:
-            code = fingerprint.of_command(self.command)
+            _check_placeholders(self.command)
+            code = self._code_now()
             object.__setattr__(self, "code", code.parts)
             object.__setattr__(self, "stamps", code.stamps)
-
-    @classmethod
-    def from_data(cls, values: Mapping[str, Any]) -> Command:
-        """The command of a recorded study, with the code of that time."""
-        names = ("command", "budget", "log", "name")
-        more = {"allow_early_stop": values.get("allow_early_stop", False), "processes": values.get("processes", 1)}
-        return cls(**{name: values[name] for name in names}, **more, code=values.get("code") or {})
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -126,14 +96,11 @@ class Command(OwnCode):
         """Whether its line has {seed} in it."""
         return "{seed}" in self.command
 
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, str]:
         return {"command": self.command, "log": self.log}
 
     def _code_now(self) -> fingerprint.Code:
         return fingerprint.of_command(self.command)
-
-    def modules(self) -> list[str]:
-        return []
 
     def takes_pairs(self) -> bool:
         """Whether its line has {beta1} and {beta2} in it."""
@@ -152,9 +119,6 @@ class Command(OwnCode):
 
     def afresh(self) -> Command:
         return replace(self, code=None)
-
-    def execute_here(self, path: Path, key: RunKey) -> Any:
-        raise NotImplementedError("torchrun starts the command itself")
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
         from oneclock.logs import NotFinite
@@ -183,10 +147,12 @@ class Command(OwnCode):
         bad = [p.step for p in record.points() if p.val_loss is not None and not math.isfinite(p.val_loss)]
         if bad:
             return record.finish("diverged", seconds, reason=f"val_loss was not finite at step {bad[0]}")
-        why = why_incomplete([point.step for point in record.points()], self.budget)
-        if why is not None and not self.allow_early_stop:
-            return record.finish("failed", seconds, reason=f"{INCOMPLETE}: {why}; {EARLY_STOP}")
-        return record.finish("finished", seconds, reason=self._doubts(read, earlier, had_log))
+        notes, last = [earlier.note, *read.warnings], read.curves[0].steps[-1]
+        if had_log and not earlier.note and _points(read)[: len(earlier.points)] == earlier.points:
+            notes.insert(0, "its log begins with evaluations of an earlier attempt, and they count")
+        if last > self.budget:
+            notes.insert(0, f"its curve goes on to step {last:,}, beyond the budget of {self.budget:,}")
+        return self._finish(record, seconds, "if it may end early, sweep with allow_early_stop", notes)
 
     def _follow(self, record: RunFolder, log: Path, values: Mapping[str, str], earlier: EarlierAttempts) -> None:
         """Run the command to its end, copying its curve into the record; `Failed` if it ends badly."""
@@ -195,9 +161,8 @@ class Command(OwnCode):
         pause = _LOOK
         # The output of the run is a log too: on every engine it goes to the same file.
         with open(record.path / "output.log", "ab") as output:
-            process = subprocess.Popen(
-                line, shell=True, env=os.environ | variables, stdout=output, stderr=subprocess.STDOUT
-            )
+            own = os.environ | variables
+            process = subprocess.Popen(line, shell=True, env=own, stdout=output, stderr=subprocess.STDOUT)
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=pause)
@@ -206,9 +171,7 @@ class Command(OwnCode):
             self._look(log, record, earlier)
             pause = max(_LOOK, _PATIENCE * (time.monotonic() - looked))
         if process.returncode:
-            self._look(
-                log, record, earlier
-            )  # an attempt that continues from its checkpoint needs the earlier evaluations
+            self._look(log, record, earlier)  # an attempt that continues from its checkpoint needs its evaluations
             _raise(process.returncode, last_lines(record.path))
 
     def _look(self, log: Path, record: RunFolder, earlier: EarlierAttempts) -> None:
@@ -219,17 +182,16 @@ class Command(OwnCode):
                 _copy(record, read, earlier)
 
     def _read(self, log: Path, record: RunFolder) -> Log:
-        """The command's log, or what it printed; ValueError if neither holds one curve in steps."""
+        """The command's log, or if none was named what it printed; ValueError if neither holds one curve in steps."""
         from oneclock.logs import NotFinite, read_log, read_text
 
+        newest = None if self.log == FOLDER else _newest(log)
+        if newest is not None and newest < (record.path / "run.json").stat().st_mtime - _CLOCK:
+            raise ValueError(f"{log} was written before this run began, and not changed since")
         try:
-            if self.log != FOLDER and _is_older(log, record):
-                raise ValueError(f"{log} was written before this run began, and not changed since")
             read = read_log(log)
-        except NotFinite:
-            raise
         except (ValueError, OSError) as error:
-            if self.log != FOLDER:
+            if self.log != FOLDER or isinstance(error, NotFinite):
                 raise
             try:
                 read = read_text(record.path / "output.log")
@@ -244,23 +206,19 @@ class Command(OwnCode):
             raise ValueError(f"{read.path} holds {len(read.curves)} curves, not one; name one of them (log)")
         return read
 
-    def _doubts(self, read: Log, earlier: EarlierAttempts, had_log: bool) -> str | None:
-        """Warnings about a curve that was accepted."""
-        doubts, last = [], read.curves[0].steps[-1]
-        if last > self.budget:
-            doubts.append(f"its curve goes on to step {last:,}, beyond the budget of {self.budget:,}")
-        if earlier.note:
-            doubts.append(earlier.note)
-        elif had_log and _points(read)[: len(earlier.points)] == earlier.points:
-            doubts.append("its log begins with evaluations of an earlier attempt, and they count")
-        return "; ".join([*doubts, *read.warnings]) or None
-
     def _placeholder_values(self, key: RunKey, files: Path) -> dict[str, str]:
-        one, two = key.beta if isinstance(key.beta, tuple) else (key.beta, key.beta)
-        tied = {} if isinstance(key.beta, tuple) else {"beta": repr(key.beta)}
-        lr = {} if key.lr is None else {"lr": repr(key.lr)}
-        common = {"seed": str(key.seed), "budget": str(self.budget), "folder": str(files.resolve())}
-        return tied | lr | {"beta1": repr(one), "beta2": repr(two)} | common
+        one, two = key.betas
+        numbers = {"beta1": one, "beta2": two, "seed": key.seed, "budget": self.budget}
+        numbers |= ({"beta": one} if key.is_tied else {}) | ({} if key.lr is None else {"lr": key.lr})
+        return {name: repr(number) for name, number in numbers.items()} | {"folder": str(files.resolve())}
+
+
+def _check_placeholders(command: str) -> None:
+    """ValueError where a word in braces is nearly a placeholder. Other braces are the shell's."""
+    for word in re.findall(r"(?<!\$)\{([A-Za-z]\w*)\}", command):
+        near = get_close_matches(word.lower(), FILLED_IN, n=1, cutoff=0.75)
+        if near and word not in FILLED_IN:
+            raise ValueError(f"nothing is filled in for {{{word}}} in the command; did you mean {{{near[0]}}}?")
 
 
 def _raise(code: int, output: Sequence[str]) -> None:
@@ -270,10 +228,11 @@ def _raise(code: int, output: Sequence[str]) -> None:
     Traceback (most recent call last):
     oneclock.sweep.exec.processes.Died: the command was killed by SIGKILL
     """
-    number = -code if code < 0 else code - 128  # how a shell reports that a signal killed its child
-    killed = any(re.search(r"exitcode\s*:\s*-\d+", line) for line in output)  # how torchrun reports it
-    if killed or number in {*signal.Signals}:
-        name = signal.Signals(number).name if number in {*signal.Signals} else "a signal"
+    signals = {one.value: one.name for one in signal.Signals}
+    name = signals.get(-code if code < 0 else code - 128)  # 128 more is how a shell reports a signal
+    if name is None and any(re.search(r"exitcode\s*:\s*-\d+", line) for line in output):  # torchrun's report
+        name = "a signal"
+    if name is not None:
         raise Died(f"the command was killed by {name}")
     last_line = f": {output[-1]}" if output else " and printed nothing"
     raise Failed(f"the command ended with exit code {code}{last_line}")
@@ -282,12 +241,6 @@ def _raise(code: int, output: Sequence[str]) -> None:
 def _newest(log: Path) -> float | None:
     """When a log (a file, or the files of a folder) was last written to; None if there is none."""
     return max((file.stat().st_mtime for file in (log, *log.rglob("*")) if file.is_file()), default=None)
-
-
-def _is_older(log: Path, record: RunFolder) -> bool:
-    """Whether a log comes from an earlier sweep or another program."""
-    newest = _newest(log)
-    return newest is not None and newest < (record.path / "run.json").stat().st_mtime - _CLOCK
 
 
 def _points(read: Log) -> list[Point]:
@@ -355,17 +308,8 @@ def _open_quote(text: str) -> str:
     >>> _open_quote("a 'b' \\"c"), _open_quote("it\\\\'s"), _open_quote("'a\\\\")
     ('"', '', "'")
     """
-    quote, skip = "", False
-    for letter in text:
-        if skip:
-            skip = False
-        elif letter == "\\" and quote != "'":
-            skip = True
-        elif letter == quote:
-            quote = ""
-        elif letter in "'\"" and not quote:
-            quote = letter
-    return quote
+    closed = r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\""""
+    return "".join(re.findall("['\"]", re.sub(closed, "", text, flags=re.DOTALL)))[:1]
 
 
-register("command", Command.from_data)
+KINDS["command"] = Command.from_data

@@ -1,14 +1,7 @@
 """What a run executes: the interface of every kind of target, and the first kind, a Python function.
 
-A target is plain data that can be sent to any worker. `execute` trains one run in a folder, continues from what an
-earlier attempt left there, and returns how it ended. Each kind registers itself under its name in `study.json`:
-functions here, commands in `oneclock.sweep.commands`, the paper's experiments in `oneclock.lab`.
-
-A function is called as
-
-    train(beta, seed, run)
-
-where `run` is a `RunHandle`. Its output goes to `output.log` in the run's folder.
+Each kind registers itself under its name in `study.json`: functions here, commands in `oneclock.sweep.commands`, the
+paper's experiments in `oneclock.lab`. A function is called as `train(beta, seed, run)`, where `run` is a `RunHandle`.
 """
 
 from __future__ import annotations
@@ -22,9 +15,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Self
 
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey, plain_float, safe_name
@@ -35,71 +28,65 @@ from oneclock.sweep import fingerprint, source
 from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.processes import forked_children_end_here, is_first, run_processes, several
 
-INCOMPLETE = "it did not train its budget"
 NO_LOSS = "it logged no validation loss"
 """Start of the reason of a run without a loss."""
 
 
-class Target(Protocol):
-    """The interface of a target: what a run executes."""
+class Target:
+    """What a run executes, as plain data that can be sent to any worker."""
 
-    @property
-    def name(self) -> str:
-        """Its name in the study."""
-
-    @property
-    def budget(self) -> int:
-        """The optimizer steps of one run."""
-
-    @property
-    def processes(self) -> int:
-        """The processes of one run."""
+    name: str
+    budget: int  # the optimizer steps of one run
+    processes: int  # the processes of one run
 
     @property
     def seeds(self) -> tuple[int, ...]:
         """The default seeds."""
+        return SEEDS
 
     def described(self) -> dict[str, Any]:
         """The target as plain data, for `study.json`."""
+        raise NotImplementedError
 
     def with_spec(self, key: RunKey) -> RunKey:
         """The key of one of its runs, with all settings that decide the loss."""
+        raise NotImplementedError
 
     def modules(self) -> list[str]:
         """Installed modules that its runs import."""
+        return []
 
     def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
-        """Why it cannot run untied pairs of betas, learning rates or several seeds, if these are requested; None if it
-        can.
-        """
+        """Why it cannot run untied pairs, learning rates or several seeds, if these are requested; None if it can."""
+        return None
 
     def takes_pairs(self) -> bool:
         """Whether it certainly takes untied pairs of betas, so that baselines run by default."""
+        return True
 
     def afresh(self) -> Target:
         """The same target with the present code."""
+        return self
 
     def check_installed(self) -> None:
-        """ImportError if this machine lacks a package that its runs import."""
+        """ImportError if this machine lacks a package that its runs import, and the run would not say so itself."""
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
-        """Train one run."""
+        """Train one run in a folder, from where an earlier attempt has stopped, and return how it ended."""
+        raise NotImplementedError
 
     def execute_here(self, path: Path, key: RunKey) -> Any:
         """The part of this process, one of several."""
+        raise NotImplementedError
 
 
-_KINDS: dict[str, Callable[[Mapping[str, Any]], Target]] = {}
-
-
-def register(kind: str, from_data: Callable[[Mapping[str, Any]], Target]) -> None:
-    """Register `from_data` as the reader of targets whose description has the key `kind`."""
-    _KINDS[kind] = from_data
+KINDS: dict[str, Callable[[Mapping[str, Any]], Target]] = {}
+"""The key that a target's description has -> the reader of such descriptions."""
 
 
 def target_from_data(values: Mapping[str, Any]) -> Target:
     """The target from its description, with the code of that time."""
-    for kind, from_data in _KINDS.items():
+    for kind, from_data in KINDS.items():
         if kind in values:
             return from_data(values)
     if "experiment" in values:
@@ -112,13 +99,6 @@ def name_of(described: Mapping[str, Any]) -> str:
     return str(described.get("experiment") or described.get("name"))
 
 
-def checked_name(name: str) -> str:
-    """ValueError for a name that no folder can have."""
-    if len(safe_name(name).encode()) > 200:
-        raise ValueError(f"the name {name[:30]}... has {len(name)} letters, too many for a folder; give a shorter one")
-    return name
-
-
 def checked_budget(budget: Any) -> int:
     """A budget as a whole number of steps.
 
@@ -126,20 +106,11 @@ def checked_budget(budget: Any) -> int:
     Traceback (most recent call last):
     ValueError: the budget must be a whole number of steps, such as 20_000, got '20k'
     """
-    try:
+    with suppress(ValueError):
         steps = plain_float(budget, "budget")
-        if not (steps >= 1 and steps.is_integer()):
-            raise ValueError
-    except ValueError:
-        raise ValueError(f"the budget must be a whole number of steps, such as 20_000, got {budget!r}") from None
-    return int(steps)
-
-
-def checked_processes(processes: Any) -> int:
-    """A valid number of processes, else ValueError."""
-    if not isinstance(processes, int) or processes < 1:
-        raise ValueError(f"processes must be a whole number of at least 1, got {processes!r}")
-    return processes
+        if steps >= 1 and steps.is_integer():
+            return int(steps)
+    raise ValueError(f"the budget must be a whole number of steps, such as 20_000, got {budget!r}")
 
 
 def why_incomplete(steps: Sequence[int], budget: int) -> str | None:
@@ -217,8 +188,9 @@ class RunHandle:
                 raise Diverged(self._diverged)
 
     def _begin(self, first: int | None) -> None:
-        """Keep, once, the evaluations of earlier attempts that this one continues from its first evaluation, at step
-        `first`. It has none if the earlier attempt was killed after its last evaluation.
+        """Keep, once, the evaluations of earlier attempts that this one continues from its first evaluation.
+
+        `first` is its step; None if the earlier attempt was killed after its last evaluation, and none was left.
         """
         if not self._first or self._record is None or self._earlier is None:
             return
@@ -234,12 +206,10 @@ class RunHandle:
 
 def _logged_step(step: Any) -> int:
     """A step given to `run.log` as an int; ValueError if it is none."""
-    try:
+    with suppress(TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: torch's, for several numbers
         whole = int(step)
         if 0 <= whole < 2**53 and whole == step:
             return whole
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: torch's, for several numbers
-        pass
     raise ValueError(f"run.log needs the step as a whole number from 0 on, got {reprlib.repr(step)}")
 
 
@@ -250,23 +220,33 @@ def _logged_number(name: str, value: Any) -> float:
     Traceback (most recent call last):
     oneclock.sweep.targets.NotANumber: accuracy must be a number, got 'good'
     """
-    try:
+    with suppress(TypeError, ValueError, OverflowError, RuntimeError):
         if not isinstance(value, str | bytes):
             return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        pass
     raise NotANumber(f"{name} must be a number, got {reprlib.repr(value)}")
 
 
-class OwnCode:
-    """Shared by targets of the user's own code: a description, a spec, and a check that the code stays the same."""
+@dataclass(frozen=True, kw_only=True)
+class OwnCode(Target):
+    """Shared by targets of the user's own code: what it is in a study, and a check that the code stays the same."""
 
-    name: str
-    budget: int
-    processes: int
-    allow_early_stop: bool
-    code: Mapping[str, str] | None
-    stamps: Mapping[str, fingerprint.Stamp]
+    processes: int = 1
+    allow_early_stop: bool = field(default=False, compare=False)
+    code: Mapping[str, str] | None = field(default=None, repr=False)
+    stamps: Mapping[str, fingerprint.Stamp] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(safe_name(self.name).encode()) > 200:
+            short, letters = f"{self.name[:30]}...", len(self.name)
+            raise ValueError(f"the name {short} has {letters} letters, too many for a folder; give a shorter one")
+        if not isinstance(self.processes, int) or self.processes < 1:
+            raise ValueError(f"processes must be a whole number of at least 1, got {self.processes!r}")
+
+    @classmethod
+    def from_data(cls, values: Mapping[str, Any]) -> Self:
+        """The target of a recorded study, with the code of that time."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{"code": {}} | {name: value for name, value in values.items() if name in known})
 
     def _identity(self) -> dict[str, Any]:
         """What it executes, as plain data."""
@@ -286,15 +266,19 @@ class OwnCode:
     def _code_and_processes(self) -> dict[str, Any]:
         return {"code": dict(self.code or {})} | several(self.processes)
 
-    def check_installed(self) -> None:
-        """Nothing: the run itself reports a missing package."""
-
     def _refuse_changed_code(self) -> None:
         """ValueError if a file was edited after the sweep began: later runs would train other code."""
         if not self.code or fingerprint.is_untouched(self.stamps):
             return
         if changed := ", ".join(fingerprint.changed(self.code, self._code_now().parts)):
             raise ValueError(f"the code was edited while the sweep ran ({changed}); start the sweep again")
+
+    def _finish(self, record: RunFolder, seconds: float, way: str, notes: Sequence[str | None]) -> RunRecord:
+        """Record the end of a run: failed if it did not train its budget, with the `way` on, else finished."""
+        why = why_incomplete([point.step for point in record.points() if point.val_loss is not None], self.budget)
+        if why is not None and way and not self.allow_early_stop:
+            return record.finish("failed", seconds, reason=f"it did not train its budget: {why}; {way}")
+        return record.finish("finished", seconds, reason="; ".join(filter(None, notes)) or None)
 
 
 @dataclass(frozen=True)
@@ -308,12 +292,11 @@ class Function(OwnCode):
     budget: int
     reference: str
     pickled: bytes | None = field(default=None, repr=False, compare=False)
-    code: Mapping[str, str] = field(default_factory=dict, repr=False)
-    processes: int = 1
-    allow_early_stop: bool = field(default=False, compare=False)
-    stamps: Mapping[str, fingerprint.Stamp] = field(default_factory=dict, repr=False, compare=False)
 
-    seeds: ClassVar[tuple[int, ...]] = SEEDS
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pickled is not None and self.processes > 1:
+            raise ValueError("a function given in Python runs in one process: name it (file.py:train) for several")
 
     @classmethod
     def of(
@@ -325,28 +308,22 @@ class Function(OwnCode):
         allow_early_stop: bool = False,
     ) -> Function:
         """The target of a callable, or of a named function; ValueError if it does not exist."""
-        more: dict[str, Any] = {"processes": checked_processes(processes), "allow_early_stop": allow_early_stop}
         if isinstance(function, str):
             source.check_reference(function)
             location, _, called = function.rpartition(":")
             label = f"{Path(location).stem if location.endswith('.py') else location}.{called}"
-            file = source.source_of(function)
-            code = fingerprint.Code({}, {}) if file is None else fingerprint.of_file(file)
-            return cls(checked_name(name or label), budget, function, code=code.parts, stamps=code.stamps, **more)
-        if processes > 1:
-            raise ValueError("a function given in Python runs in one process: name it (file.py:train) for several")
-        import cloudpickle
+            reference, pickled, code = function, None, _code_of(function)
+        else:
+            import cloudpickle
 
-        label = getattr(function, "__qualname__", type(function).__qualname__)
-        code = fingerprint.of_callable(function)
-        pickled = cloudpickle.dumps(function)
-        return cls(checked_name(name or label), budget, label, pickled, code.parts, stamps=code.stamps, **more)
+            label = reference = getattr(function, "__qualname__", type(function).__qualname__)
+            code, pickled = fingerprint.of_callable(function), cloudpickle.dumps(function)
+        more: dict[str, Any] = {"processes": processes, "allow_early_stop": allow_early_stop}
+        return cls(name or label, budget, reference, pickled, code=code.parts, stamps=code.stamps, **more)
 
     @classmethod
     def from_data(cls, values: Mapping[str, Any]) -> Function:
-        """The function of a recorded study, with the code of that time."""
-        more = {"allow_early_stop": values.get("allow_early_stop", False), "processes": values.get("processes", 1)}
-        return cls(values["name"], values["budget"], values["function"], code=values.get("code") or {}, **more)
+        return super().from_data({**values, "reference": values["function"]})
 
     def _identity(self) -> dict[str, Any]:
         return {"function": self.reference}
@@ -380,10 +357,29 @@ class Function(OwnCode):
         first = None if signature is None else next(iter(signature.parameters.values()), None)
         return "" if first is None or first.annotation is inspect.Parameter.empty else str(first.annotation)
 
+    def _signature(self) -> inspect.Signature | None:
+        """Its parameters, if they can be read without running its code."""
+        if self.pickled is None:
+            return source.signature(self.reference)
+        try:
+            return inspect.signature(self._load(), follow_wrapped=False)  # a wrapper may call with other arguments
+        except (TypeError, ValueError):  # some functions written in C have no signature
+            return None
+
     def afresh(self) -> Function:
         if ":" not in self.reference:
             raise ValueError(f"{self.reference} was given in Python; continue with the script that swept it")
         return self.of(self.reference, self.budget, self.name, self.processes, self.allow_early_stop)
+
+    def _code_now(self) -> fingerprint.Code:
+        return _code_of(self.reference) if self.pickled is None else fingerprint.of_callable(self._load())
+
+    def _load(self) -> Callable[..., Any]:
+        if self.pickled is not None:
+            import cloudpickle
+
+            return cloudpickle.loads(self.pickled)
+        return source.load_function(self.reference)
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
         return run_processes(self, path, key) if self.processes > 1 else self._recorded(path, key)
@@ -410,52 +406,30 @@ class Function(OwnCode):
         self._refuse_changed_code()
         record = RunFolder.start(path, self.with_spec(key), environment())
         run, started = RunHandle(self.budget, path, record), time.monotonic()
-        try:
+        with suppress(Diverged):
             returned = self._call(key, run)
             run._begin(None)
             if not run._logged and returned is not None:
                 with suppress(NotANumber):
                     run.log(self.budget, val_loss=returned)
-        except Diverged:
-            assert run._diverged is not None
-        return record.finish(*self._ending(run, record, time.monotonic() - started))
-
-    def _ending(self, run: RunHandle, record: RunFolder, seconds: float) -> tuple[Any, float, int | None, str | None]:
-        """How the run ended, as `RunFolder.finish` takes it."""
+        seconds = time.monotonic() - started
         if run._diverged is not None:
-            return "diverged", seconds, None, run._diverged
+            return record.finish("diverged", seconds, reason=run._diverged)
         if not run._logged:
-            return "failed", seconds, None, f"{NO_LOSS}: call run.log(step, val_loss=...) or return the loss"
-        why = why_incomplete([point.step for point in record.points() if point.val_loss is not None], self.budget)
-        if why is not None and run._stopped is None and not self.allow_early_stop:
-            way = "log optimizer steps; if it may end early, call run.stop_early(reason) or allow_early_stop"
-            return "failed", seconds, None, f"{INCOMPLETE}: {why}; {way}"
+            reason = f"{NO_LOSS}: call run.log(step, val_loss=...) or return the loss"
+            return record.finish("failed", seconds, reason=reason)
+        way = "log optimizer steps; if it may end early, call run.stop_early(reason) or allow_early_stop"
         stopped = run._stopped and f"{ON_PURPOSE}: {run._stopped}"
-        earlier = None if run._earlier is None else run._earlier.note
-        return "finished", seconds, None, "; ".join(filter(None, (stopped, earlier))) or None
-
-    def _signature(self) -> inspect.Signature | None:
-        """Its parameters, if they can be read without running its code."""
-        if self.pickled is None:
-            return source.signature(self.reference)
-        try:
-            return inspect.signature(self._load(), follow_wrapped=False)  # a wrapper may call with other arguments
-        except (TypeError, ValueError):  # some functions written in C have no signature
-            return None
-
-    def _code_now(self) -> fingerprint.Code:
-        file = None if self.pickled is not None else source.source_of(self.reference)
-        if file is None:
-            return fingerprint.of_callable(self._load())
-        location = self.reference.rpartition(":")[0]
-        return fingerprint.of_file(file, [] if location.endswith(".py") else source.modules_named([location]))
-
-    def _load(self) -> Callable[..., Any]:
-        if self.pickled is not None:
-            import cloudpickle
-
-            return cloudpickle.loads(self.pickled)
-        return source.load_function(self.reference)
+        return self._finish(
+            record, seconds, "" if stopped else way, [stopped, run._earlier.note if run._earlier else ""]
+        )
 
 
-register("function", Function.from_data)
+def _code_of(reference: str) -> fingerprint.Code:
+    file, location = source.source_of(reference), reference.rpartition(":")[0]
+    if file is None:  # not Python: nothing to compare
+        return fingerprint.Code({}, {})
+    return fingerprint.of_file(file, *([] if location.endswith(".py") else source.modules_named([location])))
+
+
+KINDS["function"] = Function.from_data
