@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
-from oneclock.export.live import TensorBoard, WeightsAndBiases, settings_of
-from oneclock.runs.folder import Point, RunFolder, runs_of
+from oneclock.export.live import TensorBoard, WeightsAndBiases, check_installed, settings_of
+from oneclock.runs.folder import RunFolder, runs_of
 from oneclock.runs.record import RunRecord
 from oneclock.runs.store import Study
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """A run that has ended, with its evaluations; `ended` is when, in seconds since 1970."""
+    """A run that has ended. `points` are its evaluations: step, losses by name, and the approximate time."""
 
     result: RunRecord
-    points: tuple[Point, ...]
+    began: float  # seconds since 1970
     ended: float
-
-    def time_of(self, step: int) -> float:
-        """The approximate time of a step, from the run's end and duration."""
-        share = min(step / self.result.steps, 1.0) if self.result.steps else 1.0
-        return self.ended - (self.result.seconds or 0.0) * (1 - share)
+    points: list[tuple[int, dict[str, float], float]]
 
 
 def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
@@ -48,8 +43,7 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
     """
     if to not in FORMATS:
         raise ValueError(f"runs cannot be exported to {to!r}; choose among {', '.join(FORMATS)}")
-    if find_spec(to) is None:
-        raise ImportError(f"an export to {to} needs its package: pip install {to}")
+    check_installed(to)
     out = Path(out)
     if out.exists():
         raise ValueError(f"{out} exists already; give a new folder")
@@ -63,19 +57,19 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
 
 def _ended(run: RunFolder, result: RunRecord) -> EndedRun:
     ended = next(path for path in (run.path / "result.json", *run.path.parents) if path.exists()).stat().st_mtime
-    return EndedRun(result, tuple(run.whole()[1]), ended)
-
-
-def _losses(point: Point) -> dict[str, float]:
-    """The losses of an evaluation by name; a loss that is not finite is NaN."""
-    named = {"val_loss": point.val_loss, "train_loss": point.train_loss}
-    return {name: loss for name, loss in named.items() if loss is not None}
+    began, points = ended - (result.seconds or 0.0), []
+    for point in run.whole()[1]:
+        losses = {"val_loss": point.val_loss, "train_loss": point.train_loss}  # NaN if it was not finite
+        share = min(point.step / result.steps, 1.0) if result.steps else 1.0
+        named = {name: loss for name, loss in losses.items() if loss is not None}
+        points.append((point.step, named, began + share * (ended - began)))
+    return EndedRun(result, began, ended, points)
 
 
 def _replay(runs: Sequence[EndedRun], observer: TensorBoard | WeightsAndBiases) -> None:
     for run in runs:
-        for point in run.points:
-            observer.evaluated(run.result.key, point.step, _losses(point), run.time_of(point.step))
+        for step, losses, when in run.points:
+            observer.evaluated(run.result.key, step, losses, when)
         observer.ended(run.result)
 
 
@@ -108,13 +102,13 @@ def _to_mlflow(runs: Sequence[EndedRun], out: Path) -> str:
         if key.experiment not in experiments:
             artifacts = (out / "artifacts").absolute().as_uri()
             experiments[key.experiment] = client.create_experiment(key.experiment, artifacts)
-        begun, name = round(1000 * run.time_of(0)), key.folder.partition("/")[2]
+        begun, name = round(1000 * run.began), key.folder.partition("/")[2]
         made = client.create_run(experiments[key.experiment], start_time=begun, run_name=name).info.run_id
         tags = {"status": status} | ({"reason": run.result.reason} if run.result.reason else {})
         metrics = [
-            Metric(name, loss, round(1000 * run.time_of(point.step)), point.step)
-            for point in run.points
-            for name, loss in _losses(point).items()
+            Metric(name, loss, round(1000 * when), step)
+            for step, losses, when in run.points
+            for name, loss in losses.items()
         ]
         params = [Param(name, repr(value)) for name, value in settings_of(key).items()]
         client.log_batch(made, params=params, tags=[RunTag(name, tag) for name, tag in tags.items()])

@@ -1,14 +1,14 @@
 """Evaluations in TensorBoard or Weights & Biases while a sweep runs: observers of `oneclock.run_sweep`.
 
-A sweep calls its observers at every evaluation and at the end of every run, in the sweep's own process. The runs know
-nothing of it, so observers never slow down or endanger a run. An export of ended runs uses the same observers, with the
-time of each evaluation.
+A sweep calls its observers in its own process, so they never slow down or endanger a run. An export of ended runs uses
+the same observers, with the time of each evaluation.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,12 @@ import numpy as np
 
 from oneclock.runs.key import RunKey
 from oneclock.runs.record import RunRecord
+
+
+def check_installed(package: str) -> None:
+    """ImportError with the way on if the package of another tool is missing."""
+    if find_spec(package) is None:
+        raise ImportError(f"this needs the package {package}: pip install {package}")
 
 
 def settings_of(key: RunKey) -> dict[str, float]:
@@ -34,19 +40,21 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        try:
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError:
-            raise ImportError("this needs TensorBoard: pip install tensorboard") from None
-        self._make, self._folder = EventFileWriter, Path(folder)
-        self._writers: dict[str, Any] = {}
+        check_installed("tensorboard")
+        self._folder, self._writers = Path(folder), dict[str, Any]()
 
     def evaluated(self, key: RunKey, step: int, values: Mapping[str, float], when: float | None = None) -> None:
         """One evaluation of a run."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+        from tensorboard.util.tensor_util import make_tensor_proto
+
         when = time.time() if when is None else when
         writer = self._writer(key, when)
         for name, value in values.items():
-            writer.add_event(_event(_scalar_summary(name, value), when, step))
+            summary = scalar_pb(name, 0.0)  # it would have the value in single precision
+            summary.value[0].tensor.CopyFrom(make_tensor_proto(np.float64(value)))
+            writer.add_event(Event(wall_time=when, step=step, summary=summary))
         writer.flush()
 
     def ended(self, record: RunRecord) -> None:
@@ -56,28 +64,14 @@ class TensorBoard:
 
     def _writer(self, key: RunKey, when: float) -> Any:
         if key.folder not in self._writers:
-            from tensorboard.plugins.hparams import summary_v2 as hyperparameters
+            from tensorboard.compat.proto.event_pb2 import Event
+            from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-            self._writers[key.folder] = self._make(str(self._folder / key.folder))
-            given = hyperparameters.hparams_pb(settings_of(key), start_time_secs=when)
-            self._writers[key.folder].add_event(_event(given, when))
+            self._writers[key.folder] = EventFileWriter(str(self._folder / key.folder))
+            settings = hparams_pb(settings_of(key), start_time_secs=when)
+            self._writers[key.folder].add_event(Event(wall_time=when, summary=settings))
         return self._writers[key.folder]
-
-
-def _event(summary: Any, when: float, step: int = 0) -> Any:
-    from tensorboard.compat.proto.event_pb2 import Event
-
-    return Event(wall_time=when, step=step, summary=summary)
-
-
-def _scalar_summary(name: str, loss: float) -> Any:
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.plugins.scalar import metadata
-    from tensorboard.util.tensor_util import make_tensor_proto
-
-    about = metadata.create_summary_metadata(display_name=name, description="")
-    value = Summary.Value(tag=name, tensor=make_tensor_proto(np.float64(loss)), metadata=about)
-    return Summary(value=[value])
 
 
 class WeightsAndBiases:
@@ -90,11 +84,8 @@ class WeightsAndBiases:
     """
 
     def __init__(self, project: str = "oneclock", folder: str | Path = ".", **settings: Any) -> None:
-        try:
-            import wandb
-        except ImportError:
-            raise ImportError("this needs Weights & Biases: pip install wandb") from None
-        self._init, self._folder, self._settings = wandb.init, Path(folder), {"project": project} | settings
+        check_installed("wandb")
+        self._folder, self._settings = Path(folder), {"project": project} | settings
         self._runs: dict[str, Any] = {}
 
     def evaluated(self, key: RunKey, step: int, values: Mapping[str, float], when: float | None = None) -> None:
@@ -104,14 +95,16 @@ class WeightsAndBiases:
     def ended(self, record: RunRecord) -> None:
         """The end of a run."""
         run = self._run(record.key)
-        del self._runs[record.key.folder]
         run.summary["status"] = record.status
         run.finish(exit_code=0 if record.status == "finished" else 1)
+        del self._runs[record.key.folder]
 
     def _run(self, key: RunKey) -> Any:
         if key.folder not in self._runs:
+            import wandb
+
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._runs[key.folder] = self._init(
+            self._runs[key.folder] = wandb.init(
                 group=key.experiment,
                 name=f"{key.experiment}/{key.folder.partition('/')[2]}",
                 config={**settings_of(key), "experiment": key.experiment},
