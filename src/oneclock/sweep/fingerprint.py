@@ -1,10 +1,8 @@
 """A fingerprint of the user's own code, which decides a run's loss but is not in its settings.
 
-Files are hashed by their meaning (without comments, docstrings and layout), each under its path below its import root,
-so that a change can be named. For a function in a file, the file and the user's own modules that it imports count. For
-a callable, its compiled code, the content of the values that it holds or uses, and the user's own modules behind them
-count. For a command, the files and variables that it names count. Installed packages do not count: their versions are
-in the record.
+Files count by their meaning (without comments, docstrings and layout), with the user's own modules that they import. A
+callable counts by its compiled code, the content of the values that it holds or uses, and the modules behind them; a
+command by the files and variables that it names. Installed packages do not count: their versions are in the record.
 """
 
 from __future__ import annotations
@@ -19,13 +17,12 @@ import re
 import shlex
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType, MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from oneclock.sweep import source
 
@@ -36,8 +33,7 @@ _OF_THE_PLACE = ("HOME", "PWD", "USER", "HOSTNAME", "TMPDIR", "SLURM_TMPDIR", "S
 _LARGEST = 64 * 2**20  # of a larger file that a command names, only the size is hashed
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """`parts`: the hashes by name. `stamps`: the files behind them, by absolute path."""
 
     parts: Mapping[str, str]
@@ -66,16 +62,15 @@ def of_callable(function: Callable[..., Any]) -> Code:
     >>> of_callable(functools.partial(pow, 2)) == of_callable(functools.partial(pow, 3))
     False
     """
-    content = _Content()
-    name = getattr(function, "__qualname__", type(function).__qualname__)
+    content, name = _Content(), getattr(function, "__qualname__", type(function).__qualname__)
     try:
-        content.parts[name] = content.of(function, name)
+        parts = {name: content.of(function, name)}
     except Opaque as error:
         raise ValueError(
             f"{error}, so a later call could not tell whether it is the same; make it inside the function, or put the "
             "function into a file and name it: file.py:function"
         ) from None
-    return _of_files(source.by_name(content.files), content.parts)
+    return _of_files(source.by_name(content.files), parts)
 
 
 def of_command(command: str) -> Code:
@@ -203,11 +198,10 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 class _Content:
     """Hashes values by their content, so that equal values have one hash in every process.
 
-    `parts` are the user's own functions and classes that were met, `files` the user's own modules.
+    `files` are the user's own modules behind the values that were met.
     """
 
     def __init__(self) -> None:
-        self.parts: dict[str, str] = {}
         self.files: dict[Path, None] = {}
         self._known: dict[int, tuple[Any, str]] = {}  # keeps the value alive, so that its id stays unique
         self._open: list[int] = []
@@ -249,6 +243,11 @@ class _Content:
         inside = getattr(value, "__wrapped__", None) or getattr(value, "py_func", None)
         if inside is not None and package in ("functools", "numba"):  # a cache; numba's pickle has a new name each time
             return self._all("wrapped", [inside, getattr(value, "targetoptions", None)], where)
+        if isinstance(value, staticmethod | classmethod | property | functools.cached_property):
+            inner = [getattr(value, name, None) for name in ("__func__", "fget", "fset", "fdel", "func")]
+            return self._all("member", inner, where)
+        if kind in ("member_descriptor", "getset_descriptor", "wrapper_descriptor"):
+            return kind
         return self._reduced(value, where)
 
     def _all(self, kind: str, values: Any, where: str) -> str:
@@ -278,22 +277,8 @@ class _Content:
         if not self._is_own(made.__module__) and _is_importable(made):
             return named
         held = {name: value for name, value in vars(made).items() if name not in _NOT_CONTENT}
-        members = {name: self._member(value, f"{made.__qualname__}.{name}", made) for name, value in held.items()}
-        kinds = made.__bases__ if type(made) is type else (*made.__bases__, type(made))
-        return self._part(made, f"{named} {self._all('bases', kinds, where)} {sorted(members.items())}")
-
-    def _part(self, own: Any, text: str) -> str:
-        """The text of a function or class of the user's own, noted under its name."""
-        self.parts[own.__qualname__] = _hash(self.parts.get(own.__qualname__, "") + _hash(text))
-        return text
-
-    def _member(self, value: Any, where: str, owner: type) -> str:
-        if isinstance(value, staticmethod | classmethod | property | functools.cached_property):
-            inner = [getattr(value, name, None) for name in ("__func__", "fget", "fset", "fdel", "func")]
-            return _hash(self._all("member", inner, where))
-        if type(value).__name__ in ("member_descriptor", "getset_descriptor", "wrapper_descriptor"):
-            return type(value).__name__
-        return self._or_file(value, where, owner.__module__)
+        members = [f"{name} {self._or_file(held[name], f'{named}.{name}', made.__module__)}" for name in sorted(held)]
+        return f"{named} {self._all('bases', (*made.__bases__, type(made)), where)} {members}"
 
     def _function(self, function: FunctionType, where: str) -> str:
         named, module = f"function {function.__module__}.{function.__qualname__}", function.__module__
@@ -303,15 +288,14 @@ class _Content:
                 return named
             made_with = self._all("made with", [*defaults.values(), *_cells(function)], where)
             return f"{named} {self._code(function.__code__, where)} {made_with}"
-        steps = list(_instructions(function.__code__))
-        self.files |= dict.fromkeys(source.modules_named(_imported(steps)))
-        uses = {one.argval for one in steps if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        uses, imports = _uses(function.__code__)
+        self.files |= dict.fromkeys(source.modules_named(imports))
         held = {name: function.__globals__[name] for name in sorted(uses & function.__globals__.keys())}
         held |= defaults | {f"{name}'": content for name, content in _cells(function)} | vars(function)
         wrapped = held.pop("__wrapped__", None)
         values = [f"{name} {self._or_file(one, name.strip(_MARKS) or where, module)}" for name, one in held.items()]
         last = "" if wrapped is None else self.of(wrapped, where)
-        return self._part(function, f"{named} {self._code(function.__code__, where)} {values} {last}")
+        return f"{named} {self._code(function.__code__, where)} {values} {last}"
 
     def _or_file(self, value: Any, where: str, module: str) -> str:
         """The content of a value that a function or class uses, or if it has none, the file that makes it."""
@@ -363,24 +347,22 @@ def _is_importable(value: Any) -> bool:
     return found is value
 
 
-def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
-    """The instructions of compiled code, nested code included."""
-    yield from dis.get_instructions(code)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _instructions(inner)
-
-
-def _imported(steps: Sequence[dis.Instruction]) -> list[str]:
-    """The modules that compiled code imports when it runs; a name imported from a module may be a module too."""
-    names, last = [], ""
-    for one in steps:
-        if one.opname == "IMPORT_NAME":
-            last = one.argval
-            names.append(last)
-        elif one.opname == "IMPORT_FROM":
-            names.append(f"{last}.{one.argval}")
-    return names
+def _uses(code: CodeType) -> tuple[set[str], list[str]]:
+    """The globals that compiled code uses, nested code included, and the modules that it imports when it runs."""
+    names, modules = set[str](), list[str]()
+    for one in dis.get_instructions(code):
+        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(one.argval)
+        elif one.opname == "IMPORT_NAME":
+            modules.append(one.argval)
+            package = one.argval
+        elif one.opname == "IMPORT_FROM":  # which may be a module too
+            modules.append(f"{package}.{one.argval}")
+        elif isinstance(one.argval, CodeType):
+            inner_names, inner_modules = _uses(one.argval)
+            names |= inner_names
+            modules += inner_modules
+    return names, modules
 
 
 def _cells(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -36,24 +34,25 @@ class Display:
     def __init__(self, progress: Driver, engine: Engine, quiet: bool = False) -> None:
         self._progress, self._engine = progress, engine
         self._console = Console(quiet=quiet)
-        self._live: Live | _InNotebook | None = None
-        if not quiet and self._console.is_jupyter:
-            self._live = _InNotebook()
-        elif not quiet and self._console.is_terminal:
-            self._live = Live(console=self._console, refresh_per_second=4, transient=False)
+        self._live = Live(console=self._console, refresh_per_second=4)
+        self._draw: Callable[[Table], Any] | None = None  # draws the table in place of the one before
 
     def __enter__(self) -> Display:
-        if self._live:
+        if self._console.is_jupyter and not self._console.quiet:  # here rich's own table would need ipywidgets
+            from IPython.display import display
+
+            self._draw = display(Text(), display_id=True).update
+        elif self._console.is_terminal and not self._console.quiet:
             self._live.start()
-            self.update()
+            self._draw = self._live.update
         elif self._engine.dashboard:
             self.say(f"dashboard {self._engine.dashboard}")
+        self.update()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._live:
-            self.update()
-            self._live.stop()
+        self.update()
+        self._live.stop()
 
     def say(self, line: str) -> None:
         """Print one line, above the live table if there is one."""
@@ -61,36 +60,19 @@ class Display:
 
     def update(self) -> None:
         """Draw the table again."""
-        if self._live:
-            foot = [f"dashboard {self._engine.dashboard}"] if self._engine.dashboard else []
-            most = max(self._console.height - 4, 8)
-            words = [self._progress.summary(self._engine.workers), *foot]
-            self._live.update(Group(table(self._progress.rows(), most), *map(Text, words)))
+        if self._draw:
+            drawn = Table.grid()
+            drawn.add_row(table(self._progress.rows(), most=max(self._console.height - 4, 8)))
+            drawn.add_row(Text(self._progress.summary(self._engine.workers)))
+            if self._engine.dashboard:
+                drawn.add_row(Text(f"dashboard {self._engine.dashboard}"))
+            self._draw(drawn)
 
     def ended(self, row: RunRecord) -> None:
         """Report that a run has ended."""
-        if self._live is None:
-            self.say(f"{run_in_words(row)}  [{self._progress.summary(self._engine.workers)}]")
-
-
-class _InNotebook:
-    """The live table below a notebook's cell, redrawn in place; rich's own would need ipywidgets."""
-
-    def start(self) -> None:
-        from IPython.display import display
-
-        self._shown = display({"text/plain": ""}, raw=True, display_id=True)
-
-    def update(self, drawn: Group) -> None:
-        console = Console(file=io.StringIO(), record=True, width=100, force_jupyter=False)
-        console.print(drawn)
-        text = console.export_text(clear=False)
-        pre = "<pre style='white-space:pre;overflow-x:auto;line-height:normal'>{code}</pre>"
-        page = console.export_html(inline_styles=True, code_format=pre)
-        self._shown.update({"text/plain": text, "text/html": page}, raw=True)
-
-    def stop(self) -> None:
-        """Stop; the last table stays."""
+        if self._draw is None:
+            run, *more = run_in_words(row)
+            self.say(" ".join([f"{run}\n{'':11}", *more, f"[{self._progress.summary(self._engine.workers)}]"]))
 
 
 def table(rows: Sequence[RunRecord], most: int = 40, progress: bool = True) -> Table:
@@ -108,7 +90,7 @@ def table(rows: Sequence[RunRecord], most: int = 40, progress: bool = True) -> T
     for row in rows if len(rows) <= most else busy[:most]:
         cells: dict[str, str | Text] = {
             "run": Text(printable(row.experiment)),
-            "beta": beta_text(row),
+            "beta": row.key.beta_in_words,
             "lr": "" if row.lr is None else f"{row.lr:g}",
             "seed": str(row.seed),
             "state": Text(row.status, COLOURS.get(row.status, "")),
@@ -153,37 +135,29 @@ def status(plan: Plan) -> dict[str, Any]:
         "jobs": in_queue(plan.path),
         "seconds_left": time_left(rows, left, running) if owner or at_work else None,
         "targets": targets,
-        "runs": [{**row.as_row(), "output": _output(plan, row), "hangs": _hangs(plan, row)} for row in rows],
+        "runs": [_run(plan, row) for row in rows],
     }
 
 
-def _output(plan: Plan, row: RunRecord) -> str | None:
-    """The file with the run's printed output, if there is one."""
-    path = f"{plan.path}/runs/{row.key.folder}/output.log"  # for ten thousand runs, Paths take time
-    return path if os.path.exists(path) else None
-
-
-def _hangs(plan: Plan, row: RunRecord) -> str | None:
-    return hang_in_words(plan.path / "runs" / row.key.folder) if row.status == "running" else None
-
-
-def _line(row: RunRecord, output: str | None, hangs: str | None) -> str:
-    """One run with its progress or the path of its output."""
-    far = f" (step {row.steps:,} of {row.budget:,})" if row.status == "running" else ""
-    far += f"; {hangs}" if hangs else ""
-    return run_in_words(row) + far + (f"; its output: {output}" if output and row.status == "failed" else "")
+def _run(plan: Plan, row: RunRecord) -> dict[str, Any]:
+    folder = f"{plan.path}/runs/{row.key.folder}"  # for ten thousand runs, Paths take time
+    return row.as_row() | {
+        "output": f"{folder}/output.log" if os.path.exists(f"{folder}/output.log") else None,
+        "hangs": hang_in_words(Path(folder)) if row.status == "running" else None,
+    }
 
 
 def show(study: dict[str, Any]) -> None:
     """Print what `status` says: how far it is and who works on it, the targets, the runs, and what to type next."""
     console = Console(highlight=False, markup=False)
     console.soft_wrap = not console.is_terminal  # a program that reads it gets a line per run
-    rows = [RunRecord.from_row(run) for run in study["runs"]]
-    console.print(f"{_how_far(study)}; {_at_work(study)}")
-    if len(study["targets"]) > 1 and console.is_terminal:
-        console.print("", _targets(study["targets"]), "", sep="\n")
+    rows, targets = [RunRecord.from_row(run) for run in study["runs"]], study["targets"]
+    left, failed = sum(one["left_at_most"] for one in targets.values()), sum(row.status == "failed" for row in rows)
+    console.print(_how_far(study, left, failed))
+    if len(targets) > 1 and console.is_terminal:
+        console.print("", _targets(targets), "", sep="\n")
     else:
-        for name, target in study["targets"].items():
+        for name, target in targets.items():
             state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
             console.print(printable(f"{name}: {target['best_summary']}; {have_ended(target['ended'])}; {state}"))
     for job in study["jobs"] or ():
@@ -191,35 +165,26 @@ def show(study: dict[str, Any]) -> None:
     drawn = table(rows, progress=any(row.status == "running" for row in rows))
     if console.is_terminal and drawn.row_count:
         console.print(drawn)
-    lines = [
-        _line(row, run["output"], run["hangs"])
-        for row, run in zip(rows, study["runs"], strict=True)
-        if row.reason or run["hangs"] or not console.is_terminal
-    ]
-    if lines:
-        console.print("\n".join(lines))
-    if (command := _next(study)) is not None:
-        console.print(printable(f"Next: oneclock {command} {study['study']}"))
+    for row, run in zip(rows, study["runs"], strict=True):
+        if row.reason or run["hangs"] or not console.is_terminal:
+            far = f" (step {row.steps:,} of {row.budget:,})" if row.status == "running" else ""
+            output = f"its output: {run['output']}" if run["output"] and row.status == "failed" else None
+            console.print("; ".join(filter(None, (" ".join(run_in_words(row)) + far, run["hangs"], output))))
+    if not (study["sweep"] or study["workers"] or left):
+        console.print(printable(f"Next: oneclock {'retry' if failed else 'analyse'} {study['study']}"))
 
 
-def _how_far(study: dict[str, Any]) -> str:
-    """How many runs have ended, failed and are left.
-
-    >>> targets = {"a": {"ended": 2, "left_at_most": 3}}
-    >>> _how_far({"targets": targets, "runs": [{"status": "failed", "hangs": None}], "seconds_left": 60})
-    '2 runs have ended, 1 failed, at most 3 to go, about 1 min 00 s left'
-    """
-    ended, left = (sum(target[key] for target in study["targets"].values()) for key in ("ended", "left_at_most"))
-    failed = sum(run["status"] == "failed" for run in study["runs"])
-    hangs = any(run["hangs"] for run in study["runs"])
-    parts = [
-        have_ended(ended),
-        *([f"{failed:,} failed"] if failed else ()),
-        *([f"at most {left:,} to go"] if left else ()),
-    ]
-    if study["seconds_left"] is not None and not hangs:
+def _how_far(study: dict[str, Any], left: int, failed: int) -> str:
+    """How many runs have ended, failed and are left, and who works on them."""
+    parts = [have_ended(sum(target["ended"] for target in study["targets"].values()))]
+    parts += [f"{failed:,} failed"] if failed else []
+    parts += [f"at most {left:,} to go"] if left else []
+    if study["seconds_left"] is not None and not any(run["hangs"] for run in study["runs"]):
         parts.append(f"about {span(study['seconds_left'])} left")
-    return ", ".join(parts)
+    who = f"a sweep is running: {study['sweep']}" if study["sweep"] else "no sweep is running"
+    if study["workers"]:
+        who = f"{len(study['workers'])} worker(s) are running: {', '.join(study['workers'])}"
+    return f"{', '.join(parts)}; {who}"
 
 
 def _targets(targets: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -229,32 +194,11 @@ def _targets(targets: Mapping[str, Mapping[str, Any]]) -> Table:
     for name in ("ended", "to go", "best beta", "95 % CI"):
         drawn.add_column(name, justify="right", no_wrap=True)
     for name, target in targets.items():
-        beta, interval = target["best_beta"], target["best_interval"]
-        ends = () if interval is None else (short_beta(interval["lower"]), short_beta(interval["upper"]))
+        best, interval = target["best_beta"], target["best_interval"] or {}
+        ends = " to ".join(short_beta(interval[end]) for end in ("lower", "upper") if interval)
         counts = (f"{target['ended']:,}", f"{target['left_at_most']:,}")
-        drawn.add_row(
-            Text(printable(name)), *counts, "-" if beta is None else short_beta(beta), " to ".join(ends) or "-"
-        )
+        drawn.add_row(Text(printable(name)), *counts, "-" if best is None else short_beta(best), ends or "-")
     return drawn
-
-
-def _next(study: dict[str, Any]) -> str | None:
-    """The command that comes next, if nobody is at work and something has ended."""
-    targets, failed = study["targets"].values(), any(run["status"] == "failed" for run in study["runs"])
-    if study["sweep"] or study["workers"] or any(target["left_at_most"] for target in targets):
-        return None
-    return "retry" if failed else "analyse"
-
-
-def _at_work(study: dict[str, Any]) -> str:
-    """Who works on the study.
-
-    >>> _at_work({"sweep": None, "workers": ["process 7 on a", "process 9 on b"]})
-    '2 worker(s) are running: process 7 on a, process 9 on b'
-    """
-    if study["workers"]:
-        return f"{len(study['workers'])} worker(s) are running: {', '.join(study['workers'])}"
-    return f"a sweep is running: {study['sweep']}" if study["sweep"] else "no sweep is running"
 
 
 def span(seconds: float) -> str:
@@ -277,17 +221,7 @@ def run_name(row: RunRecord) -> str:
     'digits beta 0.9 lr 0.5 seed 1'
     """
     lr = "" if row.lr is None else f" lr {row.lr:g}"
-    return f"{row.experiment} beta {beta_text(row)}{lr} seed {row.seed}"
-
-
-def beta_text(row: RunRecord) -> str:
-    """A run's beta, or its untied pair.
-
-    >>> from oneclock.runs.key import RunKey
-    >>> beta_text(RunRecord(RunKey("a", (0.9, 0.999), 1, 10), "waiting"))
-    '0.9/0.999'
-    """
-    return "/".join(f"{one:g}" for one in row.beta) if isinstance(row.beta, tuple) else f"{row.beta:g}"
+    return f"{row.experiment} beta {row.key.beta_in_words}{lr} seed {row.seed}"
 
 
 def have_ended(runs: int) -> str:
@@ -299,18 +233,16 @@ def have_ended(runs: int) -> str:
     return f"{runs:,} run{' has' if runs == 1 else 's have'} ended"
 
 
-def run_in_words(row: RunRecord) -> str:
-    """A run in one line, safe to print on a terminal."""
+def run_in_words(row: RunRecord) -> list[str]:
+    """A run with its loss, its time and its reason, each safe to print on a terminal."""
     loss = "" if row.best_loss is None else f": best loss {row.best_loss:.6g} at step {row.best_step:,}"
-    time = "" if row.seconds is None else f" in {span(row.seconds)}"
-    return printable(f"{row.status:11} {run_name(row)}{loss}{time}{f' ({row.reason})' if row.reason else ''}")
+    time = None if row.seconds is None else f"in {span(row.seconds)}"
+    words = (f"{row.status:11} {run_name(row)}{loss}", time, row.reason and f"({row.reason})")
+    return [printable(one) for one in words if one]
 
 
-HANG = 10
-"""A run may hang if it is silent for this many times the usual time between its evaluations."""
-
-SOON = 60.0
-"""Seconds of silence that are never called a hang."""
+HANG, SOON = 10, 60.0
+"""A run may hang if it is silent for this many times the usual time between its evaluations, and for these seconds."""
 
 
 def hang_in_words(path: Path) -> str | None:
@@ -326,15 +258,6 @@ def hang_in_words(path: Path) -> str | None:
     return f"no evaluation for {span(silent)}, usually every {span(usual)}: it may hang (timeout ends such runs)"
 
 
-@dataclass
-class _Took:
-    """The time of an experiment's finished runs."""
-
-    budget: int
-    runs: int = 0
-    seconds: float = 0.0
-
-
 class Pace:
     """How long runs take, from those that finished; `budgets` are the steps of a run of each experiment.
 
@@ -345,30 +268,31 @@ class Pace:
     """
 
     def __init__(self, budgets: Mapping[str, int], rows: Iterable[RunRecord] = ()) -> None:
-        self._took = {name: _Took(budget) for name, budget in budgets.items()}
+        self._budgets, self._runs = budgets, dict.fromkeys(budgets, 0)
+        self._seconds = dict.fromkeys(budgets, 0.0)
         for row in rows:
             self.add(row)
 
     def add(self, row: RunRecord) -> None:
         """Count one more run, if it finished."""
         if row.status == "finished" and row.seconds:
-            took = self._took[row.experiment]
-            took.runs, took.seconds = took.runs + 1, took.seconds + row.seconds
+            self._runs[row.experiment] += 1
+            self._seconds[row.experiment] += row.seconds
 
     def left(self, left: Mapping[str, float], workers: int) -> float | None:
         """Seconds until the runs `left` of each experiment are done; None before any has finished.
 
         It uses the mean of the experiment's finished runs, or if it has none, the pace of all.
         """
-        steps = sum(took.runs * took.budget for took in self._took.values())
+        steps = sum(runs * self._budgets[name] for name, runs in self._runs.items())
         if not steps or not any(left.values()):
             return None
-        pace = math.fsum(took.seconds for took in self._took.values()) / steps
-        seconds = 0.0
-        for name, count in left.items():
-            took = self._took[name]
-            seconds += count * (took.seconds / took.runs if took.runs else pace * took.budget)
-        return seconds / max(workers, 1)
+        pace = sum(self._seconds.values()) / steps
+        usual = {
+            name: self._seconds[name] / runs if runs else pace * self._budgets[name]
+            for name, runs in self._runs.items()
+        }
+        return sum(count * usual[name] for name, count in left.items()) / max(workers, 1)
 
 
 def time_left(rows: Sequence[RunRecord], left: Mapping[str, int], workers: int) -> float | None:
