@@ -41,6 +41,8 @@ def said(capsys, tmp_path):
 )
 def test_the_usual_pairs_are_arms_by_default_and_counted(target, runs, pairs, said, tmp_path):
     text = said("sweep", *target, "--dry-run", "--out", tmp_path / "s")
+    assert max(map(len, text.splitlines())) <= 80
+    text = " ".join(text.split())
     assert f"at most {runs} to go" in text
     assert ("baselines 0.9/0.999, 0.9/0.95" in text) == pairs
 
@@ -63,6 +65,16 @@ def test_a_study_keeps_the_baselines_it_has(said, tmp_path):
 def test_a_dry_run_lists_the_betas(said, tmp_path):
     text = said("sweep", "vit-digits", "--betas", "0.5,0.9", "--dry-run", "--out", tmp_path / "s")
     assert "betas 0.5, 0.9; baselines" in text
+
+
+def test_an_option_that_is_given_twice_counts_in_full(said, tmp_path):
+    lists = {"--betas": ("0.5,0.9", "0.99"), "--seeds": ("1", "2"), "--baselines": ("0.9/0.999", "0.9/0.95")}
+    words = [word for option, texts in lists.items() for text in texts for word in (option, text)]
+    words += ["--protocol", "grid", "--learning-rates", "1,2", "--learning-rates", "3"]
+    text = " ".join(said("sweep", "vit-digits", *words, "--dry-run", "--out", tmp_path / "s").split())
+    assert "betas 0.5, 0.9, 0.99; learning rates 1, 2, 3; baselines 0.9/0.999, 0.9/0.95" in text
+    assert "with seeds 1, 2" in text
+    assert "at most 30 to go" in text
 
 
 def test_status_says_why_a_run_failed_and_where_its_output_lies(said, tmp_path):

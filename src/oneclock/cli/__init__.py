@@ -22,24 +22,15 @@ app = typer.Typer(
     context_settings=_SETTINGS,
 )
 
-_PANELS: dict[str, dict[str, Any]] = {
-    "Choose beta": {"beta": beta.command, "evidence": evidence.command, "advise": advise.command},
-    "Sweep over beta": {
-        "sweep": sweep.command,
-        "status": status.command,
-        "retry": retry.command,
-        "work": work.command,
-    },
-    "Results of a sweep": {
-        "analyse": analyse.command,
-        "report": report.command,
-        "export": export.command,
-    },
-    "For scripts": {"schema": schema.command},
+_PANELS = {
+    "Choose beta": (beta, evidence, advise),
+    "Sweep over beta": (sweep, status, retry, work),
+    "Results of a sweep": (analyse, report, export),
+    "For scripts": (schema,),
 }
-for _panel, _commands in _PANELS.items():
-    for _name, _command in _commands.items():
-        app.command(_name, rich_help_panel=_panel)(_command)
+for _panel, _modules in _PANELS.items():
+    for _module in _modules:
+        app.command(_module.__name__.rpartition(".")[2], rich_help_panel=_panel)(_module.command)
 app.add_typer(lab.app(_SETTINGS), name="lab", rich_help_panel="Reproduce the paper")
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,18 +24,26 @@ if TYPE_CHECKING:
     from oneclock.sweep.targets import Target
 
 
-def _panel(name: str) -> Callable[..., Any]:
-    """Options that `--help` shows together under a name."""
-    return partial(typer.Option, rich_help_panel=name)
-
-
-What, Which, Study = _panel("What to train"), _panel("Which runs"), _panel("The study")
-First, Here, Cluster = _panel("Look before you run"), _panel("On this machine"), _panel("On a cluster")
-Lab = _panel("Experiments of the paper")
-
+# The groups of options that `--help` shows.
+What, Which, Study, First, Here, Cluster, Lab = (
+    partial(typer.Option, rich_help_panel=name)
+    for name in (
+        "What to train",
+        "Which runs",
+        "The study",
+        "Look before you run",
+        "On this machine",
+        "On a cluster",
+        "Experiments of the paper",
+    )
+)
 
 SUBMITTED = ("slurm", "kubernetes", "skypilot")
 """Engines that keep running after this command has ended."""
+
+_ONLY_FOR = {"sbatch": SUBMITTED[:1], "array": SUBMITTED} | dict.fromkeys(
+    ("volume", "image", "worker_memory", "worker_gpus"), SUBMITTED[1:]
+)
 
 
 def command(
@@ -50,12 +60,14 @@ def command(
         bool, What("--allow-early-stop", help="A run that ends before its budget counts as finished.")
     ] = False,
     protocol: Annotated[str | None, Which(help="paper (the default), grid or adaptive.")] = None,
-    betas: Annotated[str | None, Which(help="0.9,0.99: instead of the paper's thirteen.")] = None,
-    seeds: Annotated[str | None, Which(help="1,2,3")] = None,
+    betas: Annotated[list[str] | None, Which(metavar="LIST", help="0.9,0.99: instead of the paper's thirteen.")] = None,
+    seeds: Annotated[list[str] | None, Which(metavar="LIST", help="1,2,3")] = None,
     learning_rates: Annotated[
-        str | None, Which(help="grid, adaptive: sweep these too: lr= of a function, {lr}.")
+        list[str] | None, Which(metavar="LIST", help="grid, adaptive: sweep these too: lr= of a function, {lr}.")
     ] = None,
-    baselines: Annotated[str | None, Which(help="Untied pairs beside the sweep: 0.9/0.999,0.9/0.95; or none.")] = None,
+    baselines: Annotated[
+        list[str] | None, Which(metavar="LIST", help="Untied pairs beside the sweep: 0.9/0.999,0.9/0.95; or none.")
+    ] = None,
     max_runs: Annotated[int | None, Which(help="adaptive: stop there. Default: 10 or, with two axes, 36.")] = None,
     out: Annotated[Path, Study(help="The study's folder.")] = Path("study"),
     extend: Annotated[bool, Study("--extend", help="Add betas, seeds or the like to the study.")] = False,
@@ -96,96 +108,148 @@ def command(
 
     Code that changed since runs were made is refused: --keep-runs keeps them, another --out starts a new study.
     """
+    asked = SimpleNamespace(**locals())
     from oneclock.sweep import Execution
-    from oneclock.sweep.api import plan_in_words
-    from oneclock.sweep.exec.scheduler import processes_of
 
-    submitted = cluster in SUBMITTED
-    of_manifest = {"volume": volume, "image": image, "worker_memory": worker_memory, "worker_gpus": worker_gpus}
-    _only_for(cluster, ("slurm",), {"sbatch": sbatch})
-    _only_for(cluster, ("kubernetes", "skypilot"), of_manifest)
-    _only_for(cluster, SUBMITTED, {"array": array})
-    if data_dir is not None and (plan_only or submitted):
-        raise ValueError("workers do not get --data-dir: set ONECLOCK_DATA instead, here and where they run")
-    address = None if submitted else cluster
+    _check(asked)
+    address = None if cluster in SUBMITTED else cluster
     where = Execution(jobs, threads, gpus_per_run, address, in_process, retries, timeout, insecure)
-    made = _targets(
-        targets, run_command, budget, log, name, processes, allow_early_stop, tuple(settings or ()), data_dir
-    )
-    values = _values(betas, seeds, learning_rates, baselines, max_runs)
-    plan = _plan(out, made, protocol, values, extend, keep_runs, data_dir)
+    plan = _plan(asked)
     if try_first:
         _try(plan, where)
         return
-    plan.check()
-    workers = (array or 1) * (jobs or 1) if submitted else where.workers(processes_of(plan))
-    for line in plan_in_words(plan, workers):
-        print(printable(line))
+    _print_plan(plan, where, asked)
     if dry_run:
         return
-    if plan_only:
-        _write(plan)
-        print(printable(f"the plan is written; `oneclock work {plan.path}` starts a worker, here or elsewhere"))
-    elif cluster == "slurm":
-        _start_in_slurm(plan, where, 1 if array is None else array, shlex.split(sbatch or ""))
-    elif submitted:
-        _write_manifest(plan, where, cluster, 1 if array is None else array, **of_manifest)
+    if plan_only or cluster in SUBMITTED:
+        _submit(plan, where, asked)
     else:
         run_plan(plan, where, _observers(out, log_to or []))
         _finish(plan, with_report)
 
 
-def _only_for(cluster: str | None, engines: tuple[str, ...], options: dict[str, Any]) -> None:
-    given = [f"--{option.replace('_', '-')}" for option, value in options.items() if value is not None]
-    if given and cluster not in engines:
-        raise ValueError(f"{', '.join(given)}: only for --cluster {' or '.join(engines)}")
+def _check(asked: SimpleNamespace) -> None:
+    """ValueError for options that exclude each other."""
+    for name, engines in _ONLY_FOR.items():
+        if getattr(asked, name) is not None and asked.cluster not in engines:
+            raise ValueError(f"--{name.replace('_', '-')}: only for --cluster {' or '.join(engines)}")
+    if asked.data_dir is not None and (asked.plan_only or asked.cluster in SUBMITTED):
+        raise ValueError("workers do not get --data-dir: set ONECLOCK_DATA instead, here and where they run")
 
 
-def _values(
-    betas: str | None, seeds: str | None, learning_rates: str | None, baselines: str | None, max_runs: int | None
-) -> dict[str, Any]:
-    """The protocol options that were given, as numbers."""
-    pairs: Any = None
-    if baselines is not None:
-        given = () if baselines == "none" else baselines.split(",")
-        pairs = [_numbers(one, float, "--baselines", "/") for one in given]
-    values = {
-        "betas": None if betas is None else _numbers(betas, float, "--betas"),
-        "seeds": None if seeds is None else _numbers(seeds, int, "--seeds"),
-        "learning_rates": None if learning_rates is None else _numbers(learning_rates, float, "--learning-rates"),
-        "baselines": pairs,
-        "max_runs": max_runs,
-    }
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _plan(
-    out: Path,
-    targets: list[Target],
-    protocol: str | None,
-    values: dict[str, Any],
-    extend: bool,
-    keep_runs: bool,
-    data_dir: Path | None,
-) -> Plan:
+def _plan(asked: SimpleNamespace) -> Plan:
     """The plan for these targets; without any, that of the study in the folder, with what is added to it."""
     from oneclock.lab.sweep_target import with_data
     from oneclock.runs.protocols import protocol_from
     from oneclock.sweep import Plan
     from oneclock.sweep.api import make_plan
 
+    out, extend, more = asked.out, asked.extend, {"extend": asked.extend, "keep_runs": asked.keep_runs}
+    targets, values = _targets(asked), _values(asked)
     if targets:
-        return make_plan(out, targets, protocol or "paper", values, extend=extend, keep_runs=keep_runs)
+        return make_plan(out, targets, asked.protocol or "paper", values, **more)
     if not (out / "study.json").exists():
         if extend:
             raise ValueError(f"{out} holds no study to extend; name one with --out")
         raise ValueError("name what to sweep: a function (file.py:train), --command, an experiment, or a study (--out)")
     before = Plan.read(out)
-    if (values or protocol) and not extend:
+    if (values or asked.protocol) and not extend:
         raise ValueError(f"{out} holds a study: add to it with --extend, or name what to sweep")
-    asked = protocol_from(protocol or before.protocol.kind, **values) if extend else before.protocol
-    present = with_data([target.afresh() for target in before.targets], data_dir)
-    return Plan(out, present, asked, extend=extend, keep_runs=keep_runs)
+    protocol = protocol_from(asked.protocol or before.protocol.kind, **values) if extend else before.protocol
+    return Plan(out, with_data([target.afresh() for target in before.targets], asked.data_dir), protocol, **more)
+
+
+def _targets(asked: SimpleNamespace) -> list[Target]:
+    """The functions and experiments that were named, and the command."""
+    from oneclock.lab import experiment_target
+    from oneclock.sweep import Command
+    from oneclock.sweep.api import target_of
+
+    named, settings, budget = asked.targets or [], tuple(asked.settings or ()), asked.budget
+    experiments = [one for one in named if ":" not in one and not one.endswith(".py")]
+    # Without a target, those of the study may read data.
+    if not experiments and (settings or (asked.data_dir and (named or asked.run_command))):
+        raise ValueError("--set and --data-dir are only for experiments of the paper")
+    more = {"processes": asked.processes, "allow_early_stop": asked.allow_early_stop}
+    targets: list[Target] = [
+        experiment_target(one, budget, settings, asked.processes, asked.data_dir)
+        if one in experiments
+        else target_of(one, budget, asked.name, **more)
+        for one in named
+    ]
+    if asked.run_command is not None:
+        if budget is None:
+            raise ValueError("give the budget of a run in steps (--budget): a command does not state it")
+        targets.append(Command(asked.run_command, budget, asked.log, asked.name or "command", **more))
+    return targets
+
+
+def _values(asked: SimpleNamespace) -> dict[str, Any]:
+    """The protocol options that were given, as numbers; those of an option that was given twice are joined."""
+    kinds = {"betas": float, "seeds": int, "learning_rates": float}
+    given = {name: ",".join(texts) for name in (*kinds, "baselines") if (texts := getattr(asked, name))}
+    pairs = given.pop("baselines", None)
+    values: dict[str, Any] = {name: _numbers(text, kinds[name], name) for name, text in given.items()}
+    if pairs is not None:
+        each = [] if pairs == "none" else pairs.split(",")
+        values["baselines"] = [_numbers(one, float, "baselines", "/") for one in each]
+    return values | ({} if asked.max_runs is None else {"max_runs": asked.max_runs})
+
+
+def _numbers(text: str, kind: type, name: str, separator: str = ",") -> tuple[float, ...]:
+    try:
+        return tuple(kind(part) for part in text.split(separator))
+    except ValueError:
+        option = f"--{name.replace('_', '-')}"
+        raise ValueError(f"{option} takes numbers separated by {separator!r}, got {text!r}") from None
+
+
+def _print_plan(plan: Plan, where: Execution, asked: SimpleNamespace) -> None:
+    from oneclock.sweep.api import plan_in_words
+    from oneclock.sweep.exec.scheduler import processes_of
+
+    plan.check()
+    submitted = (asked.array or 1) * (asked.jobs or 1)
+    workers = submitted if asked.cluster in SUBMITTED else where.workers(processes_of(plan))
+    for line in plan_in_words(plan, workers):
+        print(
+            textwrap.fill(printable(line), 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
+
+
+def _submit(plan: Plan, where: Execution, asked: SimpleNamespace) -> None:
+    """Write the plan for workers elsewhere, start them where that is possible from here, and say how to go on."""
+    from oneclock.sweep.exec import manifests, slurm
+    from oneclock.sweep.exec.scheduler import processes_of
+
+    array = 1 if asked.array is None else asked.array
+    cores = (where.jobs or 1) * where.threads * processes_of(plan)  # of one worker
+    if asked.plan_only:
+        _write(plan)
+        print(printable(f"the plan is written; `oneclock work {plan.path}` starts a worker, here or elsewhere"))
+    elif asked.cluster == "slurm":
+        if array < 1:
+            raise ValueError(f"--array must be at least 1, got {array}")
+        if shutil.which("sbatch") is None:
+            raise ValueError("sbatch was not found: submit from a machine of the Slurm cluster")
+        text = slurm.script(plan.path, array, cores, shlex.split(asked.sbatch or ""), _worker_options(where))
+        _write(plan)
+        number = slurm.submit(plan.path, text)
+        print(f"Slurm has it as job {number}, {array} worker(s), and this command is no longer needed")
+        print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
+    else:
+        if asked.volume is None:
+            way = "the shared volume that the study lies on"
+            raise ValueError(f"--cluster {asked.cluster} needs --volume NAME:/path: {way}")
+        worker = (asked.worker_memory, asked.worker_gpus, _worker_options(where))
+        workers = manifests.Workers(asked.cluster, asked.volume, asked.image, array, cores, *worker)
+        manifests.manifest(plan.path, workers)  # refuses a study outside the volume before anything is written
+        _write(plan)
+        line = manifests.write(plan.path, workers)
+        if (printed := manifests.start(line)) is None:
+            print(printable(f"the plan and a manifest are written. To start {array} worker(s): {shlex.join(line)}"))
+        else:
+            print(printable_lines(f"{printed}\n{array} worker(s) started with {line[-1]}"))
 
 
 def _write(plan: Plan) -> None:
@@ -199,96 +263,11 @@ def _write(plan: Plan) -> None:
             plan.write()
 
 
-def _start_in_slurm(plan: Plan, where: Execution, array: int, options: list[str]) -> None:
-    """Hand the plan's workers to Slurm, and say how to look at them."""
-    from oneclock.sweep.exec import slurm
-
-    if array < 1:
-        raise ValueError(f"--array must be at least 1, got {array}")
-    if shutil.which("sbatch") is None:
-        raise ValueError("sbatch was not found: submit from a machine of the Slurm cluster")
-    text = slurm.script(plan.path, array, _cores(plan, where), options, _worker_options(where))
-    _write(plan)
-    number = slurm.submit(plan.path, text)
-    print(f"Slurm has it as job {number}, {array} worker(s), and this command is no longer needed")
-    print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
-
-
-def _write_manifest(
-    plan: Plan,
-    where: Execution,
-    engine: Any,
-    count: int,
-    volume: str | None,
-    image: str | None,
-    worker_memory: str | None,
-    worker_gpus: str | None,
-) -> None:
-    """Write the plan and a manifest of its workers; start them where the engine's client is installed."""
-    from oneclock.sweep.exec import manifests
-
-    if volume is None:
-        raise ValueError(f"--cluster {engine} needs --volume NAME:/path: the shared volume that the study lies on")
-    asked = (worker_memory, worker_gpus, _worker_options(where))
-    workers = manifests.Workers(engine, volume, image, count, _cores(plan, where), *asked)
-    manifests.manifest(plan.path, workers)  # refuses a study outside the volume before anything is written
-    _write(plan)
-    line = manifests.write(plan.path, workers)
-    printed = manifests.start(line)
-    if printed is None:
-        print(printable(f"the plan and a manifest are written. To start {count} worker(s): {shlex.join(line)}"))
-    else:
-        print(printable_lines(f"{printed}\n{count} worker(s) started with {line[-1]}"))
-
-
-def _cores(plan: Plan, where: Execution) -> int:
-    """The cores of one worker."""
-    from oneclock.sweep.exec.scheduler import processes_of
-
-    return (where.jobs or 1) * where.threads * processes_of(plan)
-
-
 def _worker_options(where: Execution) -> tuple[str, ...]:
     """The options of `oneclock work` for a worker that runs as `where` says."""
     given = {"jobs": where.jobs or 1, "threads": where.threads, "gpus-per-run": where.gpus_per_run}
     given |= {"retries": where.retries} | ({} if where.timeout is None else {"timeout": where.timeout})
     return tuple(word for name, value in given.items() for word in (f"--{name}", f"{value:.15g}"))
-
-
-def _targets(
-    targets: list[str] | None,
-    run_command: str | None,
-    budget: float | None,
-    log: str,
-    name: str | None,
-    processes: int,
-    allow_early_stop: bool,
-    settings: tuple[str, ...],
-    data_dir: Path | None,
-) -> list[Target]:
-    from oneclock.sweep import Command
-    from oneclock.sweep.api import target_of
-
-    experiments = [one for one in targets or [] if ":" not in one and not one.endswith(".py")]
-    named = targets or run_command  # without, the study's own targets may read data
-    if (settings or (data_dir and named)) and not experiments:
-        raise ValueError("--set and --data-dir are only for experiments of the paper")
-    collected: list[Target] = []
-    for one in targets or []:
-        if one in experiments:
-            from oneclock.lab import experiment_target
-
-            collected.append(
-                experiment_target(one, None if budget is None else int(budget), settings, processes, data_dir)
-            )
-        else:
-            collected.append(target_of(one, budget, name, processes, allow_early_stop))
-    if run_command is not None:
-        if budget is None:
-            raise ValueError("give the budget of a run in steps (--budget): a command does not state it")
-        more: dict[str, Any] = {"processes": processes, "allow_early_stop": allow_early_stop}
-        collected.append(Command(run_command, int(budget), log, name or "command", **more))
-    return collected
 
 
 def _try(plan: Plan, where: Execution) -> None:
@@ -298,11 +277,10 @@ def _try(plan: Plan, where: Execution) -> None:
     from oneclock.sweep.view import span
 
     target = plan.targets[0]
-    lrs = getattr(plan.protocol, "learning_rates", ())
     beta = beta_for(target.budget)
     print(printable(f"{target.name}: one run at beta {beta:.3g}, up to its third evaluation"))
     try:
-        tried = try_target(target, where, round(beta, 6), lrs[0] if lrs else None)
+        tried = try_target(target, where, round(beta, 6), plan.protocol.lrs[0])
     except RuntimeError as error:
         print(printable_lines(f"oneclock: {error}"), file=sys.stderr)
         raise typer.Exit(1) from None
@@ -319,14 +297,13 @@ def printable_lines(text: str) -> str:
 
 
 def _observers(out: Path, names: list[str]) -> list[Observer]:
-    from oneclock.export import live
+    from oneclock.export.live import TensorBoard, WeightsAndBiases
 
-    made: list[Observer] = []
+    kinds: dict[str, Any] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
     for name in names:
-        if name not in ("tensorboard", "wandb"):
-            raise ValueError(f"--log-to takes tensorboard or wandb, got {name!r}")
-        made.append(live.TensorBoard(out / name) if name == "tensorboard" else live.WeightsAndBiases(folder=out / name))
-    return made
+        if name not in kinds:
+            raise ValueError(f"--log-to takes {' or '.join(kinds)}, got {name!r}")
+    return [kinds[name](folder=out / name) for name in names]
 
 
 def run_plan(plan: Plan, where: Execution, observers: Sequence[Observer] = ()) -> None:
@@ -379,10 +356,3 @@ def _answer(study: Path, with_report: bool) -> None:
             print(f"\n{folder.write_subject(subject, out, typed)}")
         except OSError as error:  # the runs are safe; a page can be drawn at any time
             print(f"\nno report was written ({error.strerror}); `oneclock report {study}` draws it", file=sys.stderr)
-
-
-def _numbers(text: str, kind: type, option: str, separator: str = ",") -> tuple[float, ...]:
-    try:
-        return tuple(kind(part) for part in text.split(separator))
-    except ValueError:
-        raise ValueError(f"{option} takes numbers separated by {separator!r}, got {text!r}") from None
