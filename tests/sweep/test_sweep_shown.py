@@ -29,10 +29,10 @@ def write_study(name=f"x{ESCAPES}"):
 
 def test_the_table_of_runs_has_a_rate_only_where_rates_were_swept():
     runs = [RunRecord(RunKey("mine", 0.9, 1, 10, lr), "finished", 10) for lr in (1e-3, None)]
-    heads = [[column.header for column in table(rows).columns] for rows in (runs, runs[1:])]
+    heads = [[column.header for column in table(rows, 40).columns] for rows in (runs, runs[1:])]
     assert heads[0][:3] == ["beta", "lr", "seed"]
     assert heads[1] == [head for head in heads[0] if head != "lr"]
-    assert [*table(runs).columns[1].cells] == ["0.001", ""]
+    assert [*table(runs, 40).columns[1].cells] == ["0.001", ""]
 
 
 @pytest.mark.parametrize(

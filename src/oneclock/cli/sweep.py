@@ -24,18 +24,9 @@ if TYPE_CHECKING:
     from oneclock.sweep.targets import Target
 
 
-# The groups of options that `--help` shows.
+_PANELS = "What to train, Which runs, The study, Look before you run, On this machine, On a cluster"
 What, Which, Study, First, Here, Cluster, Lab = (
-    partial(typer.Option, rich_help_panel=name)
-    for name in (
-        "What to train",
-        "Which runs",
-        "The study",
-        "Look before you run",
-        "On this machine",
-        "On a cluster",
-        "Experiments of the paper",
-    )
+    partial(typer.Option, rich_help_panel=name) for name in (*_PANELS.split(", "), "Experiments of the paper")
 )
 
 SUBMITTED = ("slurm", "kubernetes", "skypilot")

@@ -156,11 +156,11 @@ class RunHandle:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._record = record  # None in the other processes of a run: only the first one records
         self._earlier = None if record is None else EarlierAttempts(record, self.folder)
-        self._first = True
         self._process = os.getpid()
         self._logged = False
         self._diverged: str | None = None
         self._stopped: str | None = None
+        self._note: str | None = None  # what was assumed of earlier attempts
 
     def log(self, step: int, val_loss: float | None = None, train_loss: float | None = None, **metrics: float) -> None:
         """Record one evaluation. A loss that is not finite ends the run as diverged.
@@ -192,12 +192,11 @@ class RunHandle:
 
         `first` is its step; None if the earlier attempt was killed after its last evaluation, and none was left.
         """
-        if not self._first or self._record is None or self._earlier is None:
-            return
-        self._first = False
-        kept = self._earlier.last_kept(first)
-        self._record.rewind(kept)
-        self._logged = any(point.val_loss is not None and point.step <= kept for point in self._earlier.points)
+        if self._record is not None and self._earlier is not None:
+            kept = self._earlier.last_kept(first)
+            self._record.rewind(kept)
+            self._logged = any(point.val_loss is not None and point.step <= kept for point in self._earlier.points)
+            self._note, self._earlier = self._earlier.note, None
 
     def stop_early(self, reason: str = "early stopping") -> None:
         """Declare that this run ends before its budget on purpose. Call it before the function returns."""
@@ -420,9 +419,7 @@ class Function(OwnCode):
             return record.finish("failed", seconds, reason=reason)
         way = "log optimizer steps; if it may end early, call run.stop_early(reason) or allow_early_stop"
         stopped = run._stopped and f"{ON_PURPOSE}: {run._stopped}"
-        return self._finish(
-            record, seconds, "" if stopped else way, [stopped, run._earlier.note if run._earlier else ""]
-        )
+        return self._finish(record, seconds, "" if stopped else way, [stopped, run._note])
 
 
 def _code_of(reference: str) -> fingerprint.Code:

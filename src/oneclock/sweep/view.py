@@ -75,7 +75,7 @@ class Display:
             self.say(" ".join([f"{run}\n{'':11}", *more, f"[{self._progress.summary(self._engine.workers)}]"]))
 
 
-def table(rows: Sequence[RunRecord], most: int = 40, progress: bool = True) -> Table:
+def table(rows: Sequence[RunRecord], most: int, progress: bool = True) -> Table:
     """Rows as a table, with what 80 columns need; of a long list, those that wait or are well finished are left out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     many, has_lrs = len({row.experiment for row in rows}) > 1, any(row.lr is not None for row in rows)
@@ -150,23 +150,24 @@ def _run(plan: Plan, row: RunRecord) -> dict[str, Any]:
 def show(study: dict[str, Any]) -> None:
     """Print what `status` says: how far it is and who works on it, the targets, the runs, and what to type next."""
     console = Console(highlight=False, markup=False)
-    console.soft_wrap = not console.is_terminal  # a program that reads it gets a line per run
+    console.soft_wrap = not console.is_terminal  # a program that reads it gets each sentence as one line
     rows, targets = [RunRecord.from_row(run) for run in study["runs"]], study["targets"]
     left, failed = sum(one["left_at_most"] for one in targets.values()), sum(row.status == "failed" for row in rows)
     console.print(_how_far(study, left, failed))
-    if len(targets) > 1 and console.is_terminal:
-        console.print("", _targets(targets), "", sep="\n")
+    if len(targets) > 1:
+        console.print("", _targets(targets), "", sep="\n", soft_wrap=False)
     else:
-        for name, target in targets.items():
-            state = f"done: {target['done']}" if target["done"] else f"at most {target['left_at_most']} to go"
-            console.print(printable(f"{name}: {target['best_summary']}; {have_ended(target['ended'])}; {state}"))
+        ((name, only),) = targets.items()
+        state = f"done: {only['done']}" if only["done"] else f"at most {left} to go"
+        console.print(printable(f"{name}: {only['best_summary']}; {have_ended(only['ended'])}; {state}"))
     for job in study["jobs"] or ():
         console.print(printable(f"job {job['job']}: {job['state'].lower()} for {job['time']}, {job['where']}"))
-    drawn = table(rows, progress=any(row.status == "running" for row in rows))
-    if console.is_terminal and drawn.row_count:
-        console.print(drawn)
+    most = 40 if console.is_terminal else len(rows)
+    drawn = table(rows, most, progress=any(row.status == "running" for row in rows))
+    if drawn.row_count:
+        console.print(drawn, soft_wrap=False)
     for row, run in zip(rows, study["runs"], strict=True):
-        if row.reason or run["hangs"] or not console.is_terminal:
+        if row.reason or run["hangs"]:
             far = f" (step {row.steps:,} of {row.budget:,})" if row.status == "running" else ""
             output = f"its output: {run['output']}" if run["output"] and row.status == "failed" else None
             console.print("; ".join(filter(None, (" ".join(run_in_words(row)) + far, run["hangs"], output))))
