@@ -1,4 +1,4 @@
-"""The command line: one file per command, each with heavy imports inside its function so that all start at once."""
+"""The command line. Heavy imports are inside the functions, so that all commands start at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oneclock.cli import advise, analyse, beta, evidence, export, report, retry, schema, status, sweep, work
+from oneclock.cli import advise, analyse, beta, evidence, report, schema, study, sweep
 from oneclock.lab import cli as lab
 from oneclock.plain_text import printable
 
@@ -22,15 +22,15 @@ app = typer.Typer(
     context_settings=_SETTINGS,
 )
 
-_PANELS = {
-    "Choose beta": (beta, evidence, advise),
-    "Sweep over beta": (sweep, status, retry, work),
-    "Results of a sweep": (analyse, report, export),
-    "For scripts": (schema,),
+_PANELS: dict[str, dict[str, Any]] = {
+    "Choose beta": {"beta": beta.command, "evidence": evidence.command, "advise": advise.command},
+    "Sweep over beta": {"sweep": sweep.command, "status": study.status, "retry": study.retry, "work": study.work},
+    "Results of a sweep": {"analyse": analyse.command, "report": report.command, "export": study.export},
+    "For scripts": {"schema": schema.command},
 }
-for _panel, _modules in _PANELS.items():
-    for _module in _modules:
-        app.command(_module.__name__.rpartition(".")[2], rich_help_panel=_panel)(_module.command)
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
 app.add_typer(lab.app(_SETTINGS), name="lab", rich_help_panel="Reproduce the paper")
 
 # Typer carries click inside or beside it, depending on its version; this is its base class of usage errors in both.
