@@ -29,12 +29,9 @@ What, Which, Study, First, Here, Cluster, Lab = (
     partial(typer.Option, rich_help_panel=name) for name in (*_PANELS.split(", "), "Experiments of the paper")
 )
 
-SUBMITTED = ("slurm", "kubernetes", "skypilot")
-"""Engines that keep running after this command has ended."""
-
-_ONLY_FOR = {"sbatch": SUBMITTED[:1], "array": SUBMITTED} | dict.fromkeys(
-    ("volume", "image", "worker_memory", "worker_gpus"), SUBMITTED[1:]
-)
+SUBMITTED = ("slurm", "kubernetes", "skypilot")  # engines that keep running after this command has ended
+_OF_MANIFESTS = dict.fromkeys(("volume", "image", "worker_memory", "worker_gpus"), SUBMITTED[1:])
+_ONLY_FOR = {"sbatch": SUBMITTED[:1], "array": SUBMITTED} | _OF_MANIFESTS
 
 
 def command(
@@ -202,10 +199,9 @@ def _print_plan(plan: Plan, where: Execution, asked: SimpleNamespace) -> None:
     plan.check()
     submitted = (asked.array or 1) * (asked.jobs or 1)
     workers = submitted if asked.cluster in SUBMITTED else where.workers(processes_of(plan))
+    wrapped = textwrap.TextWrapper(80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     for line in plan_in_words(plan, workers):
-        print(
-            textwrap.fill(printable(line), 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-        )
+        print(wrapped.fill(printable(line)))
 
 
 def _submit(plan: Plan, where: Execution, asked: SimpleNamespace) -> None:
@@ -215,6 +211,9 @@ def _submit(plan: Plan, where: Execution, asked: SimpleNamespace) -> None:
 
     array = 1 if asked.array is None else asked.array
     cores = (where.jobs or 1) * where.threads * processes_of(plan)  # of one worker
+    given = {"jobs": where.jobs or 1, "threads": where.threads, "gpus-per-run": where.gpus_per_run}
+    given |= {"retries": where.retries} | ({} if where.timeout is None else {"timeout": where.timeout})
+    options = tuple(word for name, value in given.items() for word in (f"--{name}", f"{value:.15g}"))  # of `work`
     if asked.plan_only:
         _write(plan)
         print(printable(f"the plan is written; `oneclock work {plan.path}` starts a worker, here or elsewhere"))
@@ -223,16 +222,15 @@ def _submit(plan: Plan, where: Execution, asked: SimpleNamespace) -> None:
             raise ValueError(f"--array must be at least 1, got {array}")
         if shutil.which("sbatch") is None:
             raise ValueError("sbatch was not found: submit from a machine of the Slurm cluster")
-        text = slurm.script(plan.path, array, cores, shlex.split(asked.sbatch or ""), _worker_options(where))
+        text = slurm.script(plan.path, array, cores, shlex.split(asked.sbatch or ""), options)
         _write(plan)
         number = slurm.submit(plan.path, text)
         print(f"Slurm has it as job {number}, {array} worker(s), and this command is no longer needed")
         print(printable(f"look: `oneclock status {plan.path}`, `squeue --job {number}`; end: `scancel {number}`"))
     else:
         if asked.volume is None:
-            way = "the shared volume that the study lies on"
-            raise ValueError(f"--cluster {asked.cluster} needs --volume NAME:/path: {way}")
-        worker = (asked.worker_memory, asked.worker_gpus, _worker_options(where))
+            raise ValueError(f"--cluster {asked.cluster} needs --volume NAME:/path, where the study lies")
+        worker = (asked.worker_memory, asked.worker_gpus, options)
         workers = manifests.Workers(asked.cluster, asked.volume, asked.image, array, cores, *worker)
         manifests.manifest(plan.path, workers)  # refuses a study outside the volume before anything is written
         _write(plan)
@@ -252,13 +250,6 @@ def _write(plan: Plan) -> None:
     if not plan.written:
         with take_alone(plan.path):
             plan.write()
-
-
-def _worker_options(where: Execution) -> tuple[str, ...]:
-    """The options of `oneclock work` for a worker that runs as `where` says."""
-    given = {"jobs": where.jobs or 1, "threads": where.threads, "gpus-per-run": where.gpus_per_run}
-    given |= {"retries": where.retries} | ({} if where.timeout is None else {"timeout": where.timeout})
-    return tuple(word for name, value in given.items() for word in (f"--{name}", f"{value:.15g}"))
 
 
 def _try(plan: Plan, where: Execution) -> None:

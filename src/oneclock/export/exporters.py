@@ -123,4 +123,4 @@ FORMATS: dict[str, Callable[[Sequence[EndedRun], Path], str]] = {
     "mlflow": _to_mlflow,
     "wandb": _to_wandb,
 }
-"""The formats of runs, which are also the packages that write them. Each writer returns how to look at the runs."""
+"""The packages that write runs -> the function that does it, and returns how to look at them."""

@@ -34,14 +34,10 @@ from oneclock.sweep.targets import KINDS, OwnCode, checked_budget
 if TYPE_CHECKING:
     from oneclock.logs import Log
 
-FOLDER = "{folder}"
-"""The default log: anything in the run's own folder."""
-
-NO_CURVE = "the command left no curve to read"
-"""How the reason of such a run begins."""
-
+NO_CURVE = "the command left no curve to read"  # how the reason of such a run begins
+FOLDER = "{folder}"  # the default log: anything in the run's own folder
 FILLED_IN = ("beta", "beta1", "beta2", "seed", "budget", "lr", "folder")
-"""What is filled into a command's line."""
+PLACEHOLDERS = re.compile(rf"\{{({'|'.join(FILLED_IN)})\}}")
 
 _LOOK = 5.0  # seconds between two looks at a log
 _PATIENCE = 20  # after a look that took a second, wait twenty seconds
@@ -68,6 +64,7 @@ class Command(OwnCode):
     (1, 2, 3)
     """
 
+    _executed = ("command", "log")
     command: str
     budget: int
     log: str = FOLDER
@@ -81,7 +78,10 @@ class Command(OwnCode):
             under_torchrun(self.command, self.processes)  # raises ValueError if it cannot start it
         object.__setattr__(self, "budget", checked_budget(self.budget))
         if self.code is None:
-            _check_placeholders(self.command)
+            for word in re.findall(r"(?<!\$)\{([A-Za-z]\w*)\}", self.command):  # other braces are the shell's
+                near = get_close_matches(word.lower(), FILLED_IN, n=1, cutoff=0.75)
+                if near and word not in FILLED_IN:
+                    raise ValueError(f"nothing is filled in for {{{word}}} in the command; did you mean {{{near[0]}}}?")
             code = self._code_now()
             object.__setattr__(self, "code", code.parts)
             object.__setattr__(self, "stamps", code.stamps)
@@ -96,19 +96,15 @@ class Command(OwnCode):
         """Whether its line has {seed} in it."""
         return "{seed}" in self.command
 
-    def _identity(self) -> dict[str, str]:
-        return {"command": self.command, "log": self.log}
-
     def _code_now(self) -> fingerprint.Code:
         return fingerprint.of_command(self.command)
 
     def takes_pairs(self) -> bool:
-        """Whether its line has {beta1} and {beta2} in it."""
-        return "{beta}" not in self.command
+        return "{beta}" not in self.command + self.log
 
     def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
         if pairs and not self.takes_pairs():
-            return "the command has one {beta}, and a baseline has two: give it {beta1} and {beta2} instead"
+            return "the command or its log has one {beta}, and a baseline has two: give it {beta1} and {beta2} instead"
         if learning_rates and "{lr}" not in self.command:
             return "the command does not say where the learning rate goes: add {lr} to it"
         if not learning_rates and "{lr}" in self.command + self.log:
@@ -129,7 +125,7 @@ class Command(OwnCode):
         files.mkdir(exist_ok=True)
         earlier = EarlierAttempts(record, files)
         values, started = self._placeholder_values(key, files), time.monotonic()
-        log = Path(filled(self.log, values))
+        log = Path(PLACEHOLDERS.sub(lambda match: values[match[1]], self.log))
         had_log = bool(earlier.points) and _newest(log) is not None
         with outlasting() as asked:
             self._follow(record, log, values, earlier)
@@ -213,14 +209,6 @@ class Command(OwnCode):
         return {name: repr(number) for name, number in numbers.items()} | {"folder": str(files.resolve())}
 
 
-def _check_placeholders(command: str) -> None:
-    """ValueError where a word in braces is nearly a placeholder. Other braces are the shell's."""
-    for word in re.findall(r"(?<!\$)\{([A-Za-z]\w*)\}", command):
-        near = get_close_matches(word.lower(), FILLED_IN, n=1, cutoff=0.75)
-        if near and word not in FILLED_IN:
-            raise ValueError(f"nothing is filled in for {{{word}}} in the command; did you mean {{{near[0]}}}?")
-
-
 def _raise(code: int, output: Sequence[str]) -> None:
     """Raise `Died` if a process of the command was killed, or `Failed` with its last line if it ended by itself.
 
@@ -261,18 +249,6 @@ def _copy(record: RunFolder, read: Log, earlier: EarlierAttempts) -> None:
         record.replace(points)
 
 
-PLACEHOLDERS = re.compile(rf"\{{({'|'.join(FILLED_IN)})\}}")
-
-
-def filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with its placeholders filled, for no shell; other braces stay. ValueError for one without a value.
-
-    >>> filled("logs/{beta}-{seed}-{}.csv", {"beta": "0.9", "seed": "1"})
-    'logs/0.9-1-{}.csv'
-    """
-    return PLACEHOLDERS.sub(lambda match: _value(match, values), text)
-
-
 def shell_line(command: str, values: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The command line with its placeholders filled, and the variables that it needs.
 
@@ -284,7 +260,7 @@ def shell_line(command: str, values: Mapping[str, str]) -> tuple[str, dict[str, 
     variables = {}
 
     def fill(match: re.Match[str]) -> str:
-        value, quote = _value(match, values), _open_quote(command[: match.start()])
+        value, quote = values[match[1]], _open_quote(command[: match.start()])
         if shlex.quote(value) == value:
             return value
         if quote == "'":
@@ -294,12 +270,6 @@ def shell_line(command: str, values: Mapping[str, str]) -> tuple[str, dict[str, 
         return f"${{{variable}}}" if quote else f'"${{{variable}}}"'
 
     return PLACEHOLDERS.sub(fill, command), variables
-
-
-def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
-    if match[1] not in values:
-        raise ValueError(f"{match[0]} has no value for an untied pair of betas; use {{beta1}} and {{beta2}}")
-    return values[match[1]]
 
 
 def _open_quote(text: str) -> str:

@@ -26,18 +26,15 @@ from typing import Any, NamedTuple
 
 from oneclock.sweep import source
 
-Stamp = tuple[int, int]
-"""Time and size of a file: if both are unchanged, its text counts as unchanged."""
-
 _OF_THE_PLACE = ("HOME", "PWD", "USER", "HOSTNAME", "TMPDIR", "SLURM_TMPDIR", "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES")
 _LARGEST = 64 * 2**20  # of a larger file that a command names, only the size is hashed
 
 
 class Code(NamedTuple):
-    """`parts`: the hashes by name. `stamps`: the files behind them, by absolute path."""
+    """The hashes by name, and time and size of the files behind them, by absolute path."""
 
     parts: Mapping[str, str]
-    stamps: Mapping[str, Stamp]
+    stamps: Mapping[str, tuple[int, int]]
 
 
 class Opaque(ValueError):
@@ -96,7 +93,7 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
-def is_untouched(stamps: Mapping[str, Stamp]) -> bool:
+def is_untouched(stamps: Mapping[str, tuple[int, int]]) -> bool:
     """Whether every file still has the time and size from when it was hashed."""
     with suppress(OSError):
         return all(_stamp(Path(path)) == tuple(stamp) for path, stamp in stamps.items())
@@ -110,7 +107,7 @@ def _of_files(files: Mapping[str, Path], more: Mapping[str, str]) -> Code:
     )
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_mtime_ns, status.st_size
 

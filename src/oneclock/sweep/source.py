@@ -147,10 +147,7 @@ def own_files(file: Path, search: Sequence[str | Path] = ()) -> list[Path]:
     paths = [str(import_root(file)), *map(str, search), *sys.path]
     files, waiting = {file: None}, [file]
     while waiting:
-        importing = waiting.pop()
-        nodes = _nodes(importing)
-        paths += [one for one in _added_to_path(importing, nodes) if one not in paths]
-        for path in _imports_of(importing, nodes, paths):
+        for path in _imports_of(waiting.pop(), paths):
             if path not in files:
                 files[path] = None
                 waiting.append(path)
@@ -186,28 +183,25 @@ def import_root(file: Path) -> Path:
     return folder
 
 
-def _nodes(file: Path) -> list[ast.AST]:
-    """All pieces of a file's code; none if it cannot be read."""
+def _imports_of(file: Path, paths: list[str]) -> Iterator[Path]:
+    """The user's own files that a file imports; what it adds to `sys.path` is added to `paths`."""
     with suppress(SyntaxError, ValueError, OSError):
-        return [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+        nodes = [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+        paths += [one for node in nodes for one in _added_to_path(file, node) if one not in paths]
+        for name, level in (imported for node in nodes for imported in _imported_names(node)):
+            if level < len(file.parts):
+                yield from _files_of(name, paths, file.parents[level - 1] if level else None)
+
+
+def _added_to_path(file: Path, node: ast.AST) -> list[str]:
+    """Where a call that changes `sys.path` may find more: folders that it names, below the file or a parent of it."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="path"))):
+            texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+            names = [*(one for one in texts if isinstance(one, str)), ""]
+            bases = [Path.cwd(), *list(file.parents)[:4]]
+            return [str(base / name) for name in names for base in bases if (base / name).is_dir()]
     return []
-
-
-def _imports_of(file: Path, nodes: Sequence[ast.AST], paths: Sequence[str]) -> Iterator[Path]:
-    for name, level in (imported for node in nodes for imported in _imported_names(node)):
-        if level < len(file.parts):
-            yield from _files_of(name, paths, file.parents[level - 1] if level else None)
-
-
-def _added_to_path(file: Path, nodes: Sequence[ast.AST]) -> Iterator[str]:
-    """Where a file that changes `sys.path` may find more: folders that it names, below it or one of those above it."""
-    for node in nodes:
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr="path"))):
-                texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
-                names = [*(one for one in texts if isinstance(one, str)), ""]
-                bases = [Path.cwd(), *list(file.parents)[:4]]
-                yield from (str(base / name) for name in names for base in bases if (base / name).is_dir())
 
 
 def _imported_names(node: ast.AST) -> list[tuple[str, int]]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey, plain_float, safe_name
@@ -28,8 +28,7 @@ from oneclock.sweep import fingerprint, source
 from oneclock.sweep.attempts import EarlierAttempts
 from oneclock.sweep.exec.processes import forked_children_end_here, is_first, run_processes, several
 
-NO_LOSS = "it logged no validation loss"
-"""Start of the reason of a run without a loss."""
+NO_LOSS = "it logged no validation loss"  # start of the reason of a run without a loss
 
 
 class Target:
@@ -80,8 +79,7 @@ class Target:
         raise NotImplementedError
 
 
-KINDS: dict[str, Callable[[Mapping[str, Any]], Target]] = {}
-"""The key that a target's description has -> the reader of such descriptions."""
+KINDS: dict[str, Callable[[Mapping[str, Any]], Target]] = {}  # a key that descriptions have -> their reader
 
 
 def target_from_data(values: Mapping[str, Any]) -> Target:
@@ -229,10 +227,11 @@ def _logged_number(name: str, value: Any) -> float:
 class OwnCode(Target):
     """Shared by targets of the user's own code: what it is in a study, and a check that the code stays the same."""
 
+    _executed: ClassVar[tuple[str, ...]]  # the fields that say what it executes
     processes: int = 1
     allow_early_stop: bool = field(default=False, compare=False)
     code: Mapping[str, str] | None = field(default=None, repr=False)
-    stamps: Mapping[str, fingerprint.Stamp] = field(default_factory=dict, repr=False, compare=False)
+    stamps: Mapping[str, tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(safe_name(self.name).encode()) > 200:
@@ -247,23 +246,19 @@ class OwnCode(Target):
         known = {one.name for one in fields(cls)}
         return cls(**{"code": {}} | {name: value for name, value in values.items() if name in known})
 
-    def _identity(self) -> dict[str, Any]:
-        """What it executes, as plain data."""
-        raise NotImplementedError
-
     def _code_now(self) -> fingerprint.Code:
         raise NotImplementedError
 
+    def _spec(self) -> dict[str, Any]:
+        executed = {name: getattr(self, name) for name in self._executed}
+        return executed | {"code": dict(self.code or {})} | several(self.processes)
+
     def described(self) -> dict[str, Any]:
         early = {"allow_early_stop": True} if self.allow_early_stop else {}
-        return self._identity() | {"name": self.name, "budget": self.budget} | self._code_and_processes() | early
+        return {"name": self.name, "budget": self.budget} | self._spec() | early
 
     def with_spec(self, key: RunKey) -> RunKey:
-        spec = self._identity() | self._code_and_processes()
-        return RunKey(self.name, key.beta, key.seed, self.budget, key.lr, spec=spec)
-
-    def _code_and_processes(self) -> dict[str, Any]:
-        return {"code": dict(self.code or {})} | several(self.processes)
+        return RunKey(self.name, key.beta, key.seed, self.budget, key.lr, spec=self._spec())
 
     def _refuse_changed_code(self) -> None:
         """ValueError if a file was edited after the sweep began: later runs would train other code."""
@@ -282,14 +277,15 @@ class OwnCode(Target):
 
 @dataclass(frozen=True)
 class Function(OwnCode):
-    """A Python function: `reference` is `module:function` or `file.py:function`, or `pickled` holds a callable.
+    """A Python function: `function` is `module:function` or `file.py:function`, or `pickled` holds a callable.
 
     With several `processes` each of them calls it; only the first one records.
     """
 
+    _executed = ("function",)
     name: str
     budget: int
-    reference: str
+    function: str
     pickled: bytes | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -320,17 +316,10 @@ class Function(OwnCode):
         more: dict[str, Any] = {"processes": processes, "allow_early_stop": allow_early_stop}
         return cls(name or label, budget, reference, pickled, code=code.parts, stamps=code.stamps, **more)
 
-    @classmethod
-    def from_data(cls, values: Mapping[str, Any]) -> Function:
-        return super().from_data({**values, "reference": values["function"]})
-
-    def _identity(self) -> dict[str, Any]:
-        return {"function": self.reference}
-
     def modules(self) -> list[str]:
         if self.pickled is not None:
             return [name for name in ("torch", "torch._dynamo") if name in sys.modules]
-        file = source.source_of(self.reference)
+        file = source.source_of(self.function)
         return source.installed_imports(file) if file is not None else []
 
     def why_not(self, pairs: bool, learning_rates: bool, seeds: Sequence[int]) -> str | None:
@@ -339,16 +328,15 @@ class Function(OwnCode):
             return None
         if pairs and self._beta_annotation() in ("float", "'float'", "<class 'float'>"):
             way = "have it take (beta1, beta2) too, or sweep without baselines"
-            return f"{self.reference} takes beta as a float: {way}"
+            return f"{self.function} takes beta as a float: {way}"
         try:
             signature.bind(0.9, 1, None, **({"lr": 1.0} if learning_rates else {}))
         except TypeError as error:
             called = f"(beta, seed, run{', lr=..), as learning_rates need' if learning_rates else ')'}"
-            return f"{self.reference} cannot be called with {called}: {error}"
+            return f"{self.function} cannot be called with {called}: {error}"
         return None
 
     def takes_pairs(self) -> bool:
-        """Whether the annotation of its first argument names a tuple."""
         return "tuple" in self._beta_annotation().lower()
 
     def _beta_annotation(self) -> str:
@@ -359,26 +347,26 @@ class Function(OwnCode):
     def _signature(self) -> inspect.Signature | None:
         """Its parameters, if they can be read without running its code."""
         if self.pickled is None:
-            return source.signature(self.reference)
+            return source.signature(self.function)
         try:
             return inspect.signature(self._load(), follow_wrapped=False)  # a wrapper may call with other arguments
         except (TypeError, ValueError):  # some functions written in C have no signature
             return None
 
     def afresh(self) -> Function:
-        if ":" not in self.reference:
-            raise ValueError(f"{self.reference} was given in Python; continue with the script that swept it")
-        return self.of(self.reference, self.budget, self.name, self.processes, self.allow_early_stop)
+        if ":" not in self.function:
+            raise ValueError(f"{self.function} was given in Python; continue with the script that swept it")
+        return self.of(self.function, self.budget, self.name, self.processes, self.allow_early_stop)
 
     def _code_now(self) -> fingerprint.Code:
-        return _code_of(self.reference) if self.pickled is None else fingerprint.of_callable(self._load())
+        return _code_of(self.function) if self.pickled is None else fingerprint.of_callable(self._load())
 
     def _load(self) -> Callable[..., Any]:
         if self.pickled is not None:
             import cloudpickle
 
             return cloudpickle.loads(self.pickled)
-        return source.load_function(self.reference)
+        return source.load_function(self.function)
 
     def execute(self, path: Path, key: RunKey) -> RunRecord:
         return run_processes(self, path, key) if self.processes > 1 else self._recorded(path, key)

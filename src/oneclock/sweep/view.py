@@ -304,8 +304,7 @@ def time_left(rows: Sequence[RunRecord], left: Mapping[str, int], workers: int) 
     >>> time_left([done, RunRecord(RunKey("b", 0.9, 1, 50), "waiting")], {"a": 4, "b": 2}, workers=2)
     150.0
     """
-    begun, budgets = dict.fromkeys(left, 0.0), dict.fromkeys(left, 0) | {row.experiment: row.budget for row in rows}
-    for row in rows:
-        if row.status == "running" and row.experiment in begun:
-            begun[row.experiment] += row.steps / row.budget
-    return Pace(budgets, rows).left({name: max(count - begun[name], 0.0) for name, count in left.items()}, workers)
+    running = [row for row in rows if row.status == "running"]
+    done = {name: sum(row.steps / row.budget for row in running if row.experiment == name) for name in left}
+    budgets = dict.fromkeys(left, 0) | {row.experiment: row.budget for row in rows}
+    return Pace(budgets, rows).left({name: max(count - done[name], 0.0) for name, count in left.items()}, workers)
