@@ -16,6 +16,7 @@ import pytest
 
 from oneclock import Execution, run_sweep
 from oneclock.sweep import fingerprint, source
+from oneclock.sweep.targets import Function
 
 
 def train(beta, seed, run, width=8, config=None):
@@ -285,6 +286,18 @@ def test_a_module_given_to_a_command_and_its_files(project, tmp_path, monkeypatc
     }
     assert {"go.sh", "main.py"} <= set(fingerprint.of_command("sh go.sh {beta}").parts)
     assert set(fingerprint.of_command("cd tools && python utils.py {beta}").parts) == {"utils.py"}
+
+
+def test_the_packages_around_a_named_module_count_from_the_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "around").mkdir()
+    (tmp_path / "around/__init__.py").write_text("scale = 1\n")
+    (tmp_path / "around/mine.py").write_text("def train(beta, seed, run):\n    return beta\n")
+    target = Function.of("around.mine:train", 5)
+    assert set(target.code) == {"around/__init__.py", "around/mine.py"}
+    assert target.code == target._code_now().parts
+    monkeypatch.delitem(sys.modules, "around")
 
 
 @pytest.mark.parametrize("place", ["user/lib/python3.11/site-packages", "apps/torchmod/2.1"])

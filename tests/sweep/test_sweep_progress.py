@@ -66,7 +66,9 @@ def test_one_more_run_costs_as_many_looks_at_files_after_ten_as_after_three_hund
     few, many = looks_per_run(tmp_path / "few", 10), looks_per_run(tmp_path / "many", 300)
     assert few[-1] == many[-1]
     assert max(many) <= 5
-    assert "300 of 300 runs" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "300 of 300 runs" in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_time_left_counts_the_workers_that_really_run():

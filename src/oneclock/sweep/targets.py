@@ -186,10 +186,7 @@ class RunHandle:
                 raise Diverged(self._diverged)
 
     def _begin(self, first: int | None) -> None:
-        """Keep, once, the evaluations of earlier attempts that this one continues from its first evaluation.
-
-        `first` is its step; None if the earlier attempt was killed after its last evaluation, and none was left.
-        """
+        """Keep, once, the earlier evaluations that this attempt continues; `first` is its own first step."""
         if self._record is not None and self._earlier is not None:
             kept = self._earlier.last_kept(first)
             self._record.rewind(kept)
@@ -372,11 +369,7 @@ class Function(OwnCode):
         return run_processes(self, path, key) if self.processes > 1 else self._recorded(path, key)
 
     def execute_here(self, path: Path, key: RunKey) -> None:
-        """Train one run in this process, one of several.
-
-        SystemExit if the run ended before its budget: the other processes would wait or train on, and an error code
-        makes torchrun end them.
-        """
+        # Where the run ended before its budget, an error code makes torchrun end the other processes.
         if not is_first():
             self._refuse_changed_code()
             self._call(key, RunHandle(self.budget, path))

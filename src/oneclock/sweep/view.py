@@ -281,10 +281,7 @@ class Pace:
             self._seconds[row.experiment] += row.seconds
 
     def left(self, left: Mapping[str, float], workers: int) -> float | None:
-        """Seconds until the runs `left` of each experiment are done; None before any has finished.
-
-        It uses the mean of the experiment's finished runs, or if it has none, the pace of all.
-        """
+        """Seconds until the runs `left` are done, by the mean time of each experiment or, without one, of all."""
         steps = sum(runs * self._budgets[name] for name, runs in self._runs.items())
         if not steps or not any(left.values()):
             return None
