@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from oneclock.export.live import TensorBoard, WeightsAndBiases, check_installed, settings_of
+from oneclock.export.live import TensorBoard, WeightsAndBiases, require, settings_of
 from oneclock.runs.folder import RunFolder, runs_of
 from oneclock.runs.record import RunRecord
 from oneclock.runs.store import Study
@@ -23,19 +23,9 @@ class EndedRun:
 
 
 def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
-    """Write the runs of a study that have ended into the new folder `out`.
+    """Write the ended runs of a study into the new folder `out`; returns how many, and how to look at them.
 
-    Args:
-        study: The study's folder.
-        to: `tensorboard`, `mlflow` or `wandb` (offline).
-        out: A folder that does not exist yet.
-
-    Returns:
-        How many runs were written, and how to look at them.
-
-    Raises:
-        ValueError: If the format is unknown, no run has ended, or the folder exists already.
-        ImportError: If the format's package is not installed.
+    ValueError if no run has ended, or the folder exists already; ImportError if the package `to` is not installed.
 
     >>> export("study", "paper", "there")
     Traceback (most recent call last):
@@ -43,7 +33,7 @@ def export(study: str | Path, to: str, out: str | Path) -> tuple[int, str]:
     """
     if to not in FORMATS:
         raise ValueError(f"runs cannot be exported to {to!r}; choose among {', '.join(FORMATS)}")
-    check_installed(to)
+    require(to)
     out = Path(out)
     if out.exists():
         raise ValueError(f"{out} exists already; give a new folder")

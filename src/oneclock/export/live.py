@@ -18,7 +18,7 @@ from oneclock.runs.key import RunKey
 from oneclock.runs.record import RunRecord
 
 
-def check_installed(package: str) -> None:
+def require(package: str) -> None:
     """ImportError with the way on if the package of another tool is missing."""
     if find_spec(package) is None:
         raise ImportError(f"this needs the package {package}: pip install {package}")
@@ -40,7 +40,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        check_installed("tensorboard")
+        require("tensorboard")
         self._folder, self._writers = Path(folder), dict[str, Any]()
 
     def evaluated(self, key: RunKey, step: int, values: Mapping[str, float], when: float | None = None) -> None:
@@ -84,7 +84,7 @@ class WeightsAndBiases:
     """
 
     def __init__(self, project: str = "oneclock", folder: str | Path = ".", **settings: Any) -> None:
-        check_installed("wandb")
+        require("wandb")
         self._folder, self._settings = Path(folder), {"project": project} | settings
         self._runs: dict[str, Any] = {}
 

@@ -338,8 +338,7 @@ class Function(OwnCode):
 
     def _beta_annotation(self) -> str:
         signature = self._signature()
-        first = None if signature is None else next(iter(signature.parameters.values()), None)
-        return "" if first is None or first.annotation is inspect.Parameter.empty else str(first.annotation)
+        return next((str(one.annotation) for one in signature.parameters.values()), "") if signature else ""
 
     def _signature(self) -> inspect.Signature | None:
         """Its parameters, if they can be read without running its code."""

@@ -168,9 +168,8 @@ def show(study: dict[str, Any]) -> None:
         console.print(drawn, soft_wrap=False)
     for row, run in zip(rows, study["runs"], strict=True):
         if row.reason or run["hangs"]:
-            far = f" (step {row.steps:,} of {row.budget:,})" if row.status == "running" else ""
             output = f"its output: {run['output']}" if run["output"] and row.status == "failed" else None
-            console.print("; ".join(filter(None, (" ".join(run_in_words(row)) + far, run["hangs"], output))))
+            console.print("; ".join(filter(None, (" ".join(run_in_words(row)), run["hangs"], output))))
     if not (study["sweep"] or study["workers"] or left):
         console.print(printable(f"Next: oneclock {'retry' if failed else 'analyse'} {study['study']}"))
 
