@@ -136,10 +136,6 @@ class Diverged(Exception):
     """A loss that is not finite was logged: the run ends here as diverged."""
 
 
-class NotANumber(ValueError):
-    """A loss or metric that is not a number."""
-
-
 class RunHandle:
     """The argument `run` of a function: it logs evaluations, and has the budget and a folder for files.
 
@@ -212,12 +208,12 @@ def _logged_number(name: str, value: Any) -> float:
 
     >>> _logged_number("accuracy", "good")
     Traceback (most recent call last):
-    oneclock.sweep.targets.NotANumber: accuracy must be a number, got 'good'
+    TypeError: accuracy must be a number, got 'good'
     """
     with suppress(TypeError, ValueError, OverflowError, RuntimeError):
         if not isinstance(value, str | bytes):
             return float(value)
-    raise NotANumber(f"{name} must be a number, got {reprlib.repr(value)}")
+    raise TypeError(f"{name} must be a number, got {reprlib.repr(value)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,7 +385,7 @@ class Function(OwnCode):
             returned = self._call(key, run)
             run._begin(None)
             if not run._logged and returned is not None:
-                with suppress(NotANumber):
+                with suppress(TypeError):  # it is not a loss
                     run.log(self.budget, val_loss=returned)
         seconds = time.monotonic() - started
         if run._diverged is not None:
