@@ -120,19 +120,11 @@ def installed_imports(source: Path) -> list[str]:
                 names += [alias.name for alias in aliases]
             case ast.ImportFrom(module=module, names=aliases, level=0):
                 names += [f"{module}:{alias.name}" for alias in aliases]
-    found = [name for name in names if _is_installed(name.partition(":")[0].partition(".")[0])]
+    beside = [import_root(source.resolve()), Path.cwd()]
+    found = [name for name in names if not modules_named([name.partition(":")[0]], beside)]
     if any(name.partition(":")[0] == "torch" for name in found):
         found.append("torch._dynamo")  # the first step of an optimizer imports it, which takes a second
     return list(dict.fromkeys(found))
-
-
-def _is_installed(package: str) -> bool:
-    if package in sys.stdlib_module_names or package == "oneclock":
-        return True
-    with suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(package)
-        return spec is not None and spec.origin is not None and not is_own(Path(spec.origin))
-    return False
 
 
 def own_files(file: Path, search: Sequence[str | Path] = ()) -> list[Path]:
