@@ -11,7 +11,6 @@ import importlib
 import importlib.util
 import inspect
 import os
-import site
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,9 @@ from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
+
+_PLACES = [*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), str(Path(__file__).parents[1])]
+_INSTALLED = [Path(one).resolve() for one in _PLACES]
 
 
 def check_reference(reference: str) -> None:
@@ -247,17 +249,9 @@ def is_own(path: Path) -> bool:
     (False, True)
     """
     path = path.resolve()
-    if {"site-packages", "dist-packages"} & {*path.parts} or any(path.is_relative_to(one) for one in _installed()):
+    if {"site-packages", "dist-packages"} & {*path.parts} or any(path.is_relative_to(one) for one in _INSTALLED):
         return False
     return not _holds_distributions(import_root(path))  # as in `pip install --target` and in a cluster's modules
-
-
-@cache
-def _installed() -> tuple[Path, ...]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    users = [site.getusersitepackages()] if site.ENABLE_USER_SITE is not None else []
-    ours = str(Path(__file__).parents[1])
-    return tuple(Path(one).resolve() for one in (*map(sysconfig.get_path, names), *users, ours))
 
 
 @cache
