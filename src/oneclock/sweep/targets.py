@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey, plain_float, safe_name
@@ -234,7 +234,7 @@ class OwnCode(Target):
             raise ValueError(f"processes must be a whole number of at least 1, got {self.processes!r}")
 
     @classmethod
-    def from_data(cls, values: Mapping[str, Any]) -> Self:
+    def from_data(cls, values: Mapping[str, Any]) -> Any:
         """The target of a recorded study, with the code of that time."""
         known = {one.name for one in fields(cls)}
         return cls(**{"code": {}} | {name: value for name, value in values.items() if name in known})
