@@ -9,6 +9,7 @@ import pytest
 from oneclock.rule import GRID
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
+from oneclock.runs.store import open_study
 from oneclock.stats import analyse, as_json, read
 
 MINIMA = {"experiment": ["a"] * 4, "budget": [9000] * 4, "beta": [0.9, 0.9, 0.99, 0.99], "seed": [1, 2, 1, 2],
@@ -26,6 +27,20 @@ def write_records(folder, columns):
         for step, val, train in points:
             run.log(step, val, train)
         run.finish("finished", seconds=1.0)
+
+
+def test_the_table_of_a_study_gives_the_verdict_of_the_study(tmp_path):
+    losses = {0.5: 2.0, 0.9: 1.0, 0.99: 1.5, (0.9, 0.999): 1.2}
+    for seed in (1, 2):
+        for number, (beta, loss) in enumerate(losses.items()):
+            key = RunKey("a", beta, seed, 10)
+            run = RunFolder.start(tmp_path / "runs" / key.folder, key)
+            if (beta, seed) != (0.5, 2):  # this one is interrupted
+                run.log(10, loss * (1 + 0.001 * seed * number))
+                run.finish("failed" if (beta, seed) == (0.99, 2) else "finished", seconds=1.0)
+    (ours,), (theirs,) = (analyse(source).experiments for source in (open_study(tmp_path).table(), tmp_path))
+    assert ours.best == theirs.best
+    assert [one.excess for one in ours.baselines] == [one.excess for one in theirs.baselines]
 
 
 def changed(**columns):

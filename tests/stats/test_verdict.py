@@ -126,6 +126,19 @@ def test_a_seed_that_repeats_another_counts_once():
     assert "seed 3" in found.note
 
 
+@pytest.mark.parametrize("odd", BETAS)
+def test_a_seed_that_repeats_another_at_all_betas_but_one_gives_no_certainty(odd):
+    found = best_beta((b, s, loss_at(b, 1) * (1.001 if (b, s) == (odd, 2) else 1)) for b in BETAS for s in (1, 2))
+    assert found.seeds_repeat
+    assert (found.interval, found.tied_with) == (None, ())
+
+
+def test_a_loss_that_two_seeds_share_by_chance_is_no_repeat():
+    runs = {(b, s): loss_at(b, s, noise=0.01) for b in BETAS for s in (1, 2)}
+    runs[BETAS[0], 2] = runs[BETAS[0], 1]
+    assert best_beta((b, s, loss) for (b, s), loss in runs.items()).interval is not None
+
+
 def test_seeds_of_which_one_diverged_do_not_repeat_each_other():
     runs = [(beta, seed, loss_at(beta, 1)) for beta in BETAS for seed in (1, 2)]
     assert best_beta(runs).seeds_repeat

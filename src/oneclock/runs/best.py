@@ -274,7 +274,8 @@ def _edges(
 def _seeds(sweep: PairedSweep, ties: Sequence[float], missing: bool) -> str:
     """What the spread between seeds shows."""
     if sweep.seeds_repeat:
-        return "all seeds gave the same losses, so there is no interval: does the training use its seed?"
+        where = "all seeds gave the same losses at all or most betas"
+        return f"{where}, so there is no interval: does the training use its seed?"
     repeated = f"seed {', '.join(map(str, sweep.repeated))} repeats the losses of another seed and counts once; "
     if not sweep.has_noise and sweep.noise[0].freedom:
         words = "seeds differ by the same factor at every beta, so there is no interval"

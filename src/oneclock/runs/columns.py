@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from oneclock.horizon import Curve
 from oneclock.runs.key import RunKey
-from oneclock.runs.record import RunRecord, Status, has_diverged
+from oneclock.runs.record import ENDS, RunRecord, Status, has_diverged
 from oneclock.runs.sweeps import SPLITS, Sweep, sweep_of
 
 STATES = ("finished", "diverged", "failed", "unfinished")
@@ -49,6 +49,7 @@ class Rows:
     """A table with checked values: arrays of one length by column. A row is an evaluation of a run, or a whole run."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        columns = _as_long_table(columns)
         self.has_curves = _has_curves(columns)
         count = len(columns["experiment"])
         if not count:
@@ -147,6 +148,17 @@ class Rows:
             f"{name}: beta {run.beta}, seed {run.seed} has no result; left out" for run in runs if not run.has_loss
         ]
         return sweep_of(runs, _known(budget[rows[0]]), _known(t_es[rows[0]]), left_out)
+
+
+def _as_long_table(columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+    """The columns of `Study.table()` as those of a long table; any others as they are."""
+    if not {"beta", "best_loss", "status"} <= columns.keys() or {"val_loss", "min_val_loss"} & columns.keys():
+        return columns
+    pairs = [beta if isinstance(beta, tuple) else (beta, beta) for beta in columns["beta"]]
+    not_ended = [status for status in get_args(Status) if status not in ENDS]
+    states = ["unfinished" if status in not_ended else status for status in columns["status"]]
+    beta, beta2 = zip(*pairs, strict=True) if pairs else ((), ())
+    return {**columns, "beta": beta, "beta2": beta2, "status": states, "min_val_loss": columns["best_loss"]}
 
 
 def _has_curves(columns: Mapping[str, Sequence[Any]]) -> bool:

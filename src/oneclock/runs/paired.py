@@ -218,8 +218,8 @@ class PairedSweep:
 def _without_repeats(runs: Sequence[CellRun]) -> tuple[list[CellRun], list[int]]:
     """The runs with each seed that repeats an earlier one counted as that one, and the seeds that do.
 
-    A seed repeats another if both have the same loss in every cell that both have run. It adds no evidence: usually
-    the training ignores its seed.
+    A seed repeats another if both have the same loss in most cells. It adds no evidence: usually the training ignores
+    its seed, and losses that are equal by chance would make the noise too small.
 
     >>> _without_repeats([(0.5, None, 1, 2.0), (0.5, None, 2, 2.0), (0.9, None, 1, 3.0), (0.9, None, 2, 3.0)])
     ([(0.5, None, 1, 2.0), (0.9, None, 1, 3.0)], [2])
@@ -241,10 +241,11 @@ def _without_repeats(runs: Sequence[CellRun]) -> tuple[list[CellRun], list[int]]
 
 
 def _repeats(one: Mapping[Cell, float], other: Mapping[Cell, float]) -> bool:
-    """Whether two seeds have the same losses wherever both ran, one of them finite."""
-    both = one.keys() & other.keys()
-    same = all(math.isclose(one[cell], other[cell], rel_tol=SAME) for cell in both)
-    return same and any(math.isfinite(one[cell]) for cell in both)
+    """Whether two seeds diverged in the same cells, and have the same loss in most of the others that both ran."""
+    both = [(one[cell], other[cell]) for cell in one.keys() & other.keys()]
+    finite = [pair for pair in both if all(map(math.isfinite, pair))]
+    same = sum(math.isclose(*pair, rel_tol=SAME) for pair in finite)
+    return all(math.isfinite(a) == math.isfinite(b) for a, b in both) and 2 * same > len(finite)
 
 
 @lru_cache(maxsize=32)
