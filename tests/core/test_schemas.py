@@ -12,7 +12,7 @@ import pytest
 from oneclock.cli import schema
 from oneclock.runs.best import Best
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.results import BaselinePoint, BetaPoint, ExperimentResult, RuleCost
+from oneclock.stats.experiments import BaselinePoint, BetaPoint, ExperimentResult, RuleCost
 
 ROOT = Path(__file__).parents[2]
 

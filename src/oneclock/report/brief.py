@@ -11,7 +11,7 @@ from oneclock.report.several import overview_table
 from oneclock.report.tables import headings, shown_cells
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.results import ExperimentResult
+from oneclock.stats.experiments import ExperimentResult
 from oneclock.stats.tables import EVERY, Table
 from oneclock.stats.verdict import bounds_words, comparison_words, in_brackets
 

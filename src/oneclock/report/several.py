@@ -14,8 +14,8 @@ from oneclock.rule import RECOMMENDED, REFRESHES, Fixed, Power, Refresh, Rule
 from oneclock.runs.best import ci_words
 from oneclock.runs.paired import Difference
 from oneclock.stats.analyse import Analysis
+from oneclock.stats.experiments import ExperimentResult
 from oneclock.stats.exponents import Series, SeriesPoint
-from oneclock.stats.results import ExperimentResult
 from oneclock.stats.tables import Cell, Column, Table
 from oneclock.stats.verdict import bounds_words, in_brackets
 

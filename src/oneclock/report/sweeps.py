@@ -15,7 +15,7 @@ from oneclock.runs.key import safe_name
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweeps, error_bars
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.results import BetaPoint, ExperimentResult
+from oneclock.stats.experiments import BetaPoint, ExperimentResult
 from oneclock.stats.verdict import count_of
 
 CUT = 8

@@ -9,7 +9,7 @@ from oneclock.recommend import short_beta
 from oneclock.runs.best import beta_list, next_step
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
-from oneclock.stats.results import ExperimentResult, RuleCost
+from oneclock.stats.experiments import ExperimentResult, RuleCost
 from oneclock.stats.verdict import bounds_words, count_of, in_brackets, interval_words, percent
 
 

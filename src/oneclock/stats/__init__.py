@@ -5,6 +5,6 @@
 
 from oneclock.runs.table import read_source as read
 from oneclock.stats.analyse import Analysis, analyse, as_json
-from oneclock.stats.results import ExperimentResult
+from oneclock.stats.experiments import ExperimentResult
 
 __all__ = ["Analysis", "ExperimentResult", "analyse", "as_json", "read"]

@@ -14,9 +14,8 @@ from oneclock.rule import Fixed, Rule
 from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweeps
 from oneclock.runs.table import read_source
-from oneclock.stats.experiments import FittedSweep, fitted, result_of, side_by_side
+from oneclock.stats.experiments import ExperimentResult, FittedSweep, fitted, result_of, side_by_side
 from oneclock.stats.exponents import Series, series_of
-from oneclock.stats.results import ExperimentResult
 from oneclock.stats.rules import RuleComparison, RuleRow, compare, outcome, rule_row
 from oneclock.stats.verdict import count_of
 
@@ -32,7 +31,7 @@ class Analysis:
         experiments: One result per experiment: its best beta, every beta, baselines, and what rules would have cost.
         rules: Every rule side by side, the recommended one first, each at its own beta for the planned steps.
         comparisons: The recommended beta, the paper's rule, the best fixed beta and the rules given, two at a time.
-        series: How the best beta moves with the length of training, where a study has such a series.
+        series: How the best beta moves with the length of training.
         missing: What was left out or is not known, in words.
     """
 
@@ -60,12 +59,8 @@ def analyse(
     """The whole analysis of a study. Equal data and equal rules give an equal value.
 
     Args:
-        study: A study's folder, a CSV, TSV or Parquet file of runs, a DataFrame or a mapping of columns; or what `read`
-            made of one.
+        study: A study's folder, a CSV, TSV or Parquet file of runs, a DataFrame, columns, or what `read` made of one.
         rules: Other rules to put side by side: `Refresh`, `Fixed`, `Power`, or any callable of that kind.
-
-    Returns:
-        An `Analysis`.
 
     Raises:
         ValueError: If the source cannot be read, holds nothing to analyse, or was not swept near a given fixed beta.

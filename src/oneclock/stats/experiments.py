@@ -1,14 +1,13 @@
 """One experiment's result: its best beta, every beta beside it, the baselines, and what rules would have cost.
 
-All differences are paired by seed and measured from one reference: the best beta (`oneclock.runs.best`). Rules are
-judged at the planned steps, at their own beta, interpolated between the swept ones. Baselines are compared with the
-recommended beta, which no loss of this sweep has picked.
+Excess losses are paired by seed, and fractions (0.01 is one percent). Those of betas and rules are measured from the
+best beta; baselines are compared with the recommended beta, which no loss of this sweep has picked.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,17 +15,91 @@ from oneclock.rule import NAMED, RECOMMENDED, Rule
 from oneclock.runs.best import Best, at_best_lrs, cell_runs, judge, with_missing, without_result
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
+from oneclock.runs.record import RunRecord
 from oneclock.runs.sweeps import Sweep, error_bars, refuse_negative
-from oneclock.stats.exponents import Profiles, planned_steps, profiles_of, series_name, surface_of
-from oneclock.stats.results import BaselinePoint, BetaPoint, ExperimentResult, RuleCost
+from oneclock.stats.exponents import Profiles, Surface, planned_steps, profiles_of, series_name, surface_of
+
+
+@dataclass(frozen=True)
+class BetaPoint:
+    """One tied beta of a sweep at its own best learning rate (`lr`; None if one was used).
+
+    `loss` is that of the mean seed. The CIs of `excess` hold for all betas of the sweep together. `below` and `above`
+    are the one-sided root-mean-square deviations of the seeds from their mean (None with one seed).
+    """
+
+    beta: float
+    loss: float
+    excess: float
+    interval: Interval | None
+    below: float | None
+    above: float | None
+    seeds: int
+    runs: tuple[RunRecord, ...]
+    lr: float | None
+
+
+@dataclass(frozen=True)
+class BaselinePoint:
+    """An untied pair beside the sweep, at its own best learning rate, against the tied beta `against`.
+
+    That is the recommended beta (`is_recommended`), or the best one where the recommended beta was not measured. The
+    CIs of all baselines of a sweep hold together.
+    """
+
+    name: str
+    beta1: float
+    beta2: float
+    against: float
+    is_recommended: bool
+    excess: float
+    interval: Interval | None
+    loss: float
+    seeds: int
+    runs: tuple[RunRecord, ...]
+    lr: float | None
+
+
+@dataclass(frozen=True)
+class RuleCost:
+    """What a rule would have cost in one experiment at its own beta; `name` may be `recommended` or `paper`.
+
+    `beta` is None if the rule has none for so many steps. `excess` is interpolated between the swept `neighbours`, and
+    None if none lies near enough.
+    """
+
+    name: str
+    beta: float | None
+    neighbours: tuple[float, ...]
+    excess: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class ExperimentResult:
+    """One experiment: the verdict `best`, a point per swept beta, the baselines, and what rules would have cost.
+
+    `steps` are the planned steps, at which rules are judged. `not_measured` are tied betas without any result.
+    `surface` is the loss over beta and learning rate where several were swept. `missing` is in words.
+    """
+
+    name: str
+    steps: float
+    best: Best
+    not_measured: tuple[float, ...]
+    points: tuple[BetaPoint, ...]
+    baselines: tuple[BaselinePoint, ...]
+    rules: tuple[RuleCost, ...]
+    surface: Surface | None
+    missing: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.best.summary}>"
 
 
 @dataclass(frozen=True, eq=False)
 class FittedSweep:
-    """A sweep with its paired fit and its verdict: what rules and baselines are measured on.
-
-    `whole` has all learning rates, `sweep` each beta at its own best one.
-    """
+    """A sweep with its paired fit and verdict; `whole` has all learning rates, `sweep` each beta at its best one."""
 
     whole: Sweep
     sweep: Sweep
@@ -39,14 +112,8 @@ class FittedSweep:
         """The tied betas with a finite loss, each with the cell at its best learning rate."""
         lrs = self.fit.best_lrs()
         return {
-            beta: (beta, lr) for beta, lr in lrs.items() if not isinstance(beta, tuple) and (beta, lr) in self.fit.cells
+            beta: (beta, lr) for beta, lr in lrs.items() if isinstance(beta, float) and (beta, lr) in self.fit.cells
         }
-
-    @property
-    def not_measured(self) -> tuple[float, ...]:
-        """Tied betas of which no run has a result, though some were started."""
-        betas = {run.tied_beta for run in self.whole.without_result if run.key.is_tied}
-        return tuple(sorted(betas - set(self.whole.betas)))
 
     @cached_property
     def profiles(self) -> Profiles | None:
@@ -54,12 +121,11 @@ class FittedSweep:
         return profiles_of(self.whole) if self.whole.has_lrs or series_name(self.whole) else None
 
     @cached_property
-    def reference(self) -> Cell:
+    def reference(self) -> float:
         """What excess losses are measured from: the best beta, or the lowest one where no beta is best."""
-        cells = self.cells
         if self.best.beta is not None:
-            return cells[self.best.beta]
-        return min(cells.values(), key=lambda cell: (self.fit.losses[cell], cell[0]))
+            return self.best.beta
+        return min(self.cells, key=lambda beta: (self.fit.losses[self.cells[beta]], beta))
 
     def shares(self, beta: float | None) -> dict[float, float] | None:
         """A beta as shares of its swept neighbours; None if none are near, or a missing result may change them.
@@ -70,33 +136,36 @@ class FittedSweep:
         shares = None if beta is None else between(beta, self.sweep.betas)
         if shares is None:
             return None
-        unsure = set(without_result(self.fit)) - {self.reference[0]}
+        unsure = set(without_result(self.fit)) - {self.reference}
         return None if any(min(shares) <= one <= max(shares) for one in unsure) else shares
 
     @cached_property
     def excess(self) -> dict[float, Difference]:
         """Each beta against the best, with simultaneous CIs: the same comparisons that the verdict's ties come from."""
-        cells, reference = self.cells, self.reference
-        others = {beta: cell for beta, cell in cells.items() if cell != reference}
-        pairs = [({cell: 1.0}, {reference: 1.0}) for cell in others.values()]
-        differences = dict(zip(others, self.fit.compare(pairs, list(cells.values())), strict=True))
-        return differences | {beta: Difference(0.0, None) for beta, cell in cells.items() if cell == reference}
+        best = {self.cells[self.reference]: 1.0}
+        others = {beta: cell for beta, cell in self.cells.items() if beta != self.reference}
+        found = self.fit.compare([({cell: 1.0}, best) for cell in others.values()], list(self.cells.values()))
+        return dict(zip(others, found, strict=True)) | {self.reference: Difference(0.0, None)}
 
     def excess_at(self, shares: Mapping[float, float]) -> Difference:
-        """A beta between swept ones against the best: between their differences and the ends of their CIs.
+        """A beta between swept ones against the best: a mean of their differences and CIs on the log scale.
 
         So a beta between the best one and one that is tied with it is tied too.
         """
         if not shares.keys() <= self.excess.keys():
             return Difference(math.inf, None)
-        parts = [(share, self.excess[beta]) for beta, share in shares.items()]
-        value = _mixed((share, one.value) for share, one in parts)
-        away = [(share, one) for share, one in parts if one.value or one.interval]
-        with_interval = [(share, one.interval) for share, one in away if one.interval is not None]
-        if not away or len(with_interval) < len(away):
+
+        def mixed(values: Mapping[float, float]) -> float:
+            return math.expm1(math.fsum(shares[beta] * math.log1p(value) for beta, value in values.items()))
+
+        parts = {beta: self.excess[beta] for beta in shares}
+        value = mixed({beta: one.value for beta, one in parts.items()})
+        away = [beta for beta, one in parts.items() if one.value or one.interval]
+        known = {beta: one for beta in away if (one := parts[beta].interval) is not None}
+        if not away or len(known) < len(away):
             return Difference(value, None)
-        ends = (_mixed((share, getattr(one, end)) for share, one in with_interval) for end in ("lower", "upper"))
-        return Difference(value, Interval(*ends))
+        lower, upper = ({beta: getattr(one, end) for beta, one in known.items()} for end in ("lower", "upper"))
+        return Difference(value, Interval(mixed(lower), mixed(upper)))
 
     def mixture(self, beta: float | None) -> dict[Cell, float] | None:
         """A beta as a mixture of its swept neighbours; None if none are near enough, empty if one diverged."""
@@ -119,11 +188,12 @@ def fitted(whole: Sweep) -> FittedSweep:
 
 def result_of(one: FittedSweep, given: Sequence[Rule] = ()) -> ExperimentResult:
     """Everything about one experiment, also by the rules that a person gave."""
+    lost = {run.tied_beta for run in one.whole.without_result if run.key.is_tied}
     return ExperimentResult(
         name=one.whole.name,
         steps=one.steps,
         best=one.best,
-        not_measured=one.not_measured,
+        not_measured=tuple(sorted(lost - {*one.whole.betas})),
         points=tuple(_point(one, beta) for beta in one.sweep.betas),
         baselines=tuple(_baselines(one)),
         rules=tuple(rule_cost(one, rule, one.steps) for rule in side_by_side(given)),
@@ -152,29 +222,28 @@ def _point(one: FittedSweep, beta: float) -> BetaPoint:
 
 def _baselines(one: FittedSweep) -> Iterator[BaselinePoint]:
     """The untied pairs, each against the recommended beta for the planned steps."""
-    lrs = one.fit.best_lrs()
     beta = rule_beta(RECOMMENDED, one.steps)
     mixture = one.mixture(beta) or None
-    against = mixture or {one.reference: 1.0}
-    pairs = [pair for pair in lrs if isinstance(pair, tuple)]
-    measured = [pair for pair in pairs if (pair, lrs[pair]) in one.fit.cells]
-    compared = one.fit.compare([({(pair, lrs[pair]): 1.0}, against) for pair in measured])
+    against = mixture or {one.cells[one.reference]: 1.0}
+    cells = {pair: (pair, lr) for pair, lr in one.fit.best_lrs().items() if isinstance(pair, tuple)}
+    measured = [pair for pair, cell in cells.items() if cell in one.fit.cells]
+    compared = one.fit.compare([({cells[pair]: 1.0}, against) for pair in measured])
     differences = dict(zip(measured, compared, strict=True))
-    for pair in sorted(pairs):
+    for pair, cell in sorted(cells.items()):
         runs = tuple(run for run in one.sweep.untied if run.beta == pair)
         difference = differences.get(pair, Difference(math.inf, None))
         yield BaselinePoint(
             name=f"({pair[0]:g}, {pair[1]:g})",
             beta1=pair[0],
             beta2=pair[1],
-            against=float(one.reference[0]) if mixture is None or beta is None else beta,  # type: ignore[arg-type]
+            against=one.reference if mixture is None or beta is None else beta,
             is_recommended=mixture is not None,
             excess=difference.value,
             interval=difference.interval,
-            loss=one.fit.losses.get((pair, lrs[pair]), math.inf),
+            loss=one.fit.losses.get(cell, math.inf),
             seeds=sum(run.best_loss is not None for run in runs),
             runs=runs,
-            lr=lrs[pair] if one.whole.has_lrs else None,
+            lr=cell[1] if one.whole.has_lrs else None,
         )
 
 
@@ -191,11 +260,6 @@ def rule_cost(one: FittedSweep, rule: Rule, steps: float) -> RuleCost:
         return RuleCost(rule.name, beta, (), None, None)
     difference = one.excess_at(shares)
     return RuleCost(rule.name, beta, tuple(shares), difference.value, difference.interval)
-
-
-def _mixed(parts: Iterable[tuple[float, float]]) -> float:
-    """A mean of shares of a loss, on the log scale."""
-    return math.expm1(math.fsum(share * math.log1p(value) for share, value in parts))
 
 
 def rule_beta(rule: Rule, steps: float) -> float | None:

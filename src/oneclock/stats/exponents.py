@@ -1,21 +1,15 @@
 """Where the loss of one sweep is lowest, and how the best beta and learning rate move with the length of training.
 
-    u = log10(1 - beta), w = log10(lr)     log loss near its minimum: a quadratic in u (and w), plus one effect per seed
-    1 - beta ~ T ** -alpha                 alpha is minus the slope of the best u over log10 T
-
-The deviance of a value of u is how much worse the quadratic fits if its lowest point must lie there, in squared
-standard errors. The 95 % CI of the best u holds every u with a small deviance, at the best w for it. It is not confined
-to the cells that were measured: where the quadratic is flat, the interval is open.
-
-The deviance of an exponent adds up the deviances of all lengths along a line. Its 95 % CI holds every alpha with a
-small deviance, and is wider where the best betas scatter around the line more than their noise explains.
+In u = log10(1 - beta) and w = log10(lr), the log loss near its minimum is a quadratic plus one effect per seed. The
+deviance of a u (or w) is how much worse the quadratic fits, in squared standard errors, if its lowest point must lie
+there; the 95 % CI holds every u with a small one. Over lengths T, 1 - beta ~ T ** -alpha; deviances add up.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +35,7 @@ FINE, COARSE = 0.01, 0.02
 class Profile:
     """The deviance of every value that one coordinate of the lowest point may have; `best` has the smallest.
 
-    `freedom` is that of the noise; 0 if the noise is not known and the deviances are not to scale. `inside` says
-    whether the best lies within what was swept.
+    `freedom` is 0 if the noise is not known. `inside`: the best lies within what was swept.
     """
 
     at: np.ndarray
@@ -51,14 +44,21 @@ class Profile:
     freedom: int
     inside: bool
 
-    def interval(self, level: float = LEVEL) -> tuple[float, float] | None:
-        """The lowest and highest value within the confidence set; infinite if it reaches the end of the search."""
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % CI; infinite where it reaches the end of the search, a step wider where not."""
         if not self.freedom:
             return None
-        kept = np.flatnonzero(self.deviance - self.deviance.min() <= f_quantile(level, 1, self.freedom))
-        low = -math.inf if kept[0] == 0 else float(self.at[kept[0] - 1])  # a step wider: the search is that coarse
-        high = math.inf if kept[-1] == len(self.at) - 1 else float(self.at[kept[-1] + 1])
-        return low, high
+        kept = self.deviance - self.deviance.min() <= f_quantile(LEVEL, 1, self.freedom)
+        return _ends(self.at, kept, 1)
+
+
+def _ends(at: np.ndarray, kept: np.ndarray, wider: int) -> tuple[float, float]:
+    """The lowest and highest value that is kept, so many places `wider`; infinite at the ends of `at`."""
+    first, last = np.flatnonzero(kept)[[0, -1]]
+    return (
+        -math.inf if first == 0 else float(at[first - wider]),
+        math.inf if last == len(at) - 1 else float(at[last + wider]),
+    )
 
 
 Profiles = tuple[Profile, Profile | None]
@@ -74,17 +74,17 @@ def planned_steps(sweep: Sweep) -> float | None:
 
 def profiles_of(sweep: Sweep) -> Profiles | None:
     """The profiles of the best u and, with several learning rates, of the best w; None with too few runs."""
-    runs = [
-        run for run in cell_runs(sweep.runs) if not isinstance(run[0], tuple) and math.isfinite(run[3]) and run[3] > 0
-    ]
-    lrs = {run[1] for run in runs} - {None}
-    if len(lrs) > 1 and (both := _fit(runs, has_lrs=True)) is not None:
-        return both[0], both[1]
-    if len(lrs) > 1:
-        best = at_best_lrs(sweep)
-        runs = [run for run in cell_runs(best.runs) if not isinstance(run[0], tuple) and math.isfinite(run[3])]
+    runs = _finite_runs(sweep)
+    if len({run[1] for run in runs} - {None}) > 1:
+        if (both := _fit(runs, has_lrs=True)) is not None:
+            return both[0], both[1]
+        runs = _finite_runs(at_best_lrs(sweep))
     alone = _fit(runs, has_lrs=False)
     return None if alone is None else (alone[0], None)
+
+
+def _finite_runs(sweep: Sweep) -> list[CellRun]:
+    return [run for run in cell_runs(sweep.tied) if math.isfinite(run[3])]
 
 
 def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
@@ -95,27 +95,25 @@ def _fit(runs: Sequence[CellRun], has_lrs: bool) -> tuple[Profile, ...] | None:
     loss, seeds = np.log([run[3] for run in near]), np.array([run[2] for run in near])
     middle = np.array([u.mean(), w.mean()])
     x, y = u - middle[0], w - middle[1]
-    bend = [x * x, y * y, x * y, x, y] if has_lrs else [x * x, x]
-    design = np.column_stack([*bend, *(seeds == seed for seed in np.unique(seeds))]).astype(float)
-    rank = int(np.linalg.matrix_rank(design))
-    if rank < design.shape[1]:
+    terms = [x * x, y * y, x * y, x, y] if has_lrs else [x * x, x]
+    design = np.column_stack([*terms, *(seeds == seed for seed in np.unique(seeds))]).astype(float)
+    if (rank := int(np.linalg.matrix_rank(design))) < design.shape[1]:
         return None
     solved = np.linalg.pinv(design) @ loss
-    freedom = len(loss) - rank
-    square = float(np.sum((loss - design @ solved) ** 2))
-    variance, freedom = _noise(runs, square, freedom)
+    bend = solved[: len(terms)]
+    variance, freedom = _noise(runs, float(np.sum((loss - design @ solved) ** 2)), len(loss) - rank)
     spread = np.linalg.inv(design.T @ design)[: len(bend), : len(bend)] * variance
     step = COARSE if has_lrs else FINE
-    ends = [(axis.min() - BEYOND, min(axis.max() + BEYOND, top)) for axis, top in ((u, 0.0), (w, math.inf))]
-    grids = [np.arange(low, high + step / 2, step) for low, high in (ends if has_lrs else ends[:1])]
+    axes = ((u, 0.0), (w, math.inf))[: 1 + has_lrs]
+    grids = [np.arange(v.min() - BEYOND, min(v.max() + BEYOND, top) + step / 2, step) for v, top in axes]
     if has_lrs:
-        height = _deviance_of_pairs(solved[:5], spread, grids[0] - middle[0], grids[1] - middle[1])
+        height = _deviance_of_pairs(bend, spread, grids[0] - middle[0], grids[1] - middle[1])
         heights = [height.min(axis=1), height.min(axis=0)]
     else:
-        heights = [_deviance(solved[:2], spread, grids[0] - middle[0])]
-    exact = _lowest_point(solved[: len(bend)])
+        heights = [_deviance(bend, spread, grids[0] - middle[0])]
+    exact = _lowest_point(bend)
     profiles = []
-    for index, (at, deviance, axis) in enumerate(zip(grids, heights, (u, w), strict=False)):
+    for index, (at, deviance, (axis, _)) in enumerate(zip(grids, heights, axes, strict=True)):
         best = float(at[np.argmin(deviance)]) if exact is None else float(exact[index] + middle[index])
         best = min(max(best, float(at[0])), float(at[-1]))
         profiles.append(Profile(at, deviance, best, freedom, bool(axis.min() < best < axis.max())))
@@ -157,10 +155,7 @@ def _around(values: Sequence[Any], middle: Any, reach: int) -> set[Any]:
 
 
 def _deviance(solved: np.ndarray, spread: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """How much worse the quadratic fits if its lowest point must be at each value, in squared standard errors.
-
-    Where it would then bend down it must be flat instead, which fits worse still.
-    """
+    """How much worse the quadratic fits if its lowest point must be at each value; flat where it would bend down."""
     rows = np.stack([2 * at, np.ones_like(at)], axis=-1)
     slope, across = rows @ solved, rows @ spread
     variance = (across * rows).sum(axis=-1)
@@ -170,15 +165,11 @@ def _deviance(solved: np.ndarray, spread: np.ndarray, at: np.ndarray) -> np.ndar
 
 
 def _deviance_of_pairs(solved: np.ndarray, spread: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The same for a quadratic in two coordinates, both slopes being 0: x values times y values.
-
-    Where the quadratic would then bend down in some direction, its fit is made worse by how far, to first order.
-    """
+    """The same for x values times y values; where the quadratic would bend down, its fit is worse by how far."""
     across, along = np.meshgrid(x, y, indexing="ij")
     zero, one = np.zeros_like(across), np.ones_like(across)
-    rows = np.stack(
-        [np.stack([2 * across, zero, along, one, zero], -1), np.stack([zero, 2 * along, across, zero, one], -1)], -2
-    )
+    slope_of = ([2 * across, zero, along, one, zero], [zero, 2 * along, across, zero, one])
+    rows = np.stack([np.stack(terms, -1) for terms in slope_of], -2)
     slopes, gain = rows @ solved, rows @ spread
     inverse = np.linalg.inv(gain @ rows.swapaxes(-1, -2))
     shift = np.einsum("...sk,...st,...t->...k", gain, inverse, slopes)
@@ -194,10 +185,9 @@ def _deviance_of_pairs(solved: np.ndarray, spread: np.ndarray, x: np.ndarray, y:
 
 @dataclass(frozen=True)
 class SeriesPoint:
-    """The best beta at one length by a fitted quadratic, with its 95 % CI.
+    """The best beta at one length by a fitted quadratic, and the best learning rate where several were swept.
 
-    `bracketed` is False if the best lies outside what was swept. Intervals are None if every run is needed to fit
-    the quadratic. `lr` is the best learning rate where several were swept.
+    `bracketed`: the best beta lies within what was swept. CIs are None if every run is needed for the fit.
     """
 
     budget: float
@@ -210,11 +200,10 @@ class SeriesPoint:
 
 @dataclass(frozen=True)
 class Series:
-    """One task over several lengths: `alpha` of 1 - beta ~ T ** -alpha over the planned steps, with its 95 % CI.
+    """One task over several lengths: `alpha` of 1 - beta ~ T ** -alpha (1 is the paper's rule), and `c` of `Power`.
 
-    1 is the paper's rule, 1/2 a memory that grows with the square root, 0 one beta for all. `c` is 1 - beta at 10,000
-    steps on the fitted line, as in `Power(c, alpha)`. `lr_alpha` is that of lr ~ T ** -lr_alpha where learning
-    rates were swept too and every best one lies within those swept. `flat` says whether the CI of alpha holds 0.
+    `lr_alpha` is that of lr ~ T ** -lr_alpha, if every best learning rate lies within those swept. `flat`: the CI of
+    alpha holds 0, one beta for all.
     """
 
     name: str
@@ -239,10 +228,9 @@ class SurfaceCell:
 
 @dataclass(frozen=True)
 class Surface:
-    """The loss over beta and learning rate of one experiment: every cell, and the fitted best pair.
+    """The loss over beta and learning rate of one experiment: every cell, and the lowest point of the fitted quadratic.
 
-    `beta` and `lr` are the lowest point of the fitted quadratic, with 95 % CIs (None if too few cells are known).
-    `beta_inside` and `lr_inside` say whether it lies within what was swept.
+    That is None if too few cells are known. `beta_inside` and `lr_inside`: it lies within what was swept.
     """
 
     cells: tuple[SurfaceCell, ...]
@@ -255,17 +243,13 @@ class Surface:
 
 
 def surface_of(sweep: Sweep, profiles: Profiles | None) -> Surface | None:
-    """The loss over beta and learning rate with its fitted best pair (`profiles_of` the sweep).
-
-    None if fewer than two learning rates were swept.
-    """
+    """The loss over beta and learning rate, with `profiles_of` the sweep; None with fewer than two learning rates."""
     if len({run.lr for run in sweep.tied} - {None}) < 2:
         return None
-    runs = [run for run in cell_runs(sweep.runs) if not isinstance(run[0], tuple)]
-    paired = PairedSweep(runs)
+    runs = cell_runs(run for run in sweep.runs if run.key.is_tied)
     cells = tuple(
         SurfaceCell(beta, lr, loss, sum(run[:2] == (beta, lr) for run in runs))
-        for (beta, lr), loss in sorted(paired.losses.items())
+        for (beta, lr), loss in sorted(PairedSweep(runs).losses.items())
         if lr is not None and not isinstance(beta, tuple)
     )
     u, w = profiles or (None, None)
@@ -290,30 +274,29 @@ def series_name(sweep: Sweep) -> str | None:
 
 def series_of(sweeps: Iterable[tuple[Sweep, Profiles | None]]) -> tuple[Series, ...]:
     """The series among the sweeps: at least three named after one thing and their budget, as `vit-250`, `vit-1000`."""
-    members: dict[str, list[tuple[float, Profile, Profile | None]]] = {}
+    members: dict[str, dict[float, Profiles]] = {}
     for sweep, own in sweeps:
         name, budget = series_name(sweep), planned_steps(sweep)
         if name is not None and budget is not None and own is not None:
-            members.setdefault(name, []).append((budget, *own))
-    return tuple(
-        _series(name, sorted(group, key=lambda one: one[0])) for name, group in members.items() if len(group) >= 3
-    )
+            members.setdefault(name, {})[budget] = own
+    return tuple(_series(name, group) for name, group in members.items() if len(group) >= 3)
 
 
-def _series(name: str, group: Sequence[tuple[float, Profile, Profile | None]]) -> Series:
-    steps = np.log10([budget for budget, _, _ in group])
-    alpha, middle, interval = exponent(steps, [profile for _, profile, _ in group])
-    lr_profiles = [profile for _, _, profile in group if profile is not None and profile.inside]
-    by_lr = exponent(steps, lr_profiles) if len(lr_profiles) == len(group) else None
+def _series(name: str, group: Mapping[float, Profiles]) -> Series:
+    budgets = sorted(group)
+    steps = np.log10(budgets)
+    alpha, middle, interval = exponent(steps, [group[budget][0] for budget in budgets])
+    lrs = [lr for _, lr in map(group.__getitem__, budgets) if lr is not None and lr.inside]
+    lr_alpha, _, lr_interval = exponent(steps, lrs) if len(lrs) == len(group) else (None, None, None)
     return Series(
         name=name,
-        points=tuple(_point(*one) for one in group),
+        points=tuple(_point(budget, *group[budget]) for budget in budgets),
         c=float(10 ** (middle - alpha * (math.log10(Power.t0) - steps.mean()))),
         alpha=alpha,
         alpha_interval=interval,
         flat=None if interval is None else 0 in interval,
-        lr_alpha=None if by_lr is None else by_lr[0],
-        lr_alpha_interval=None if by_lr is None else by_lr[2],
+        lr_alpha=lr_alpha,
+        lr_alpha_interval=lr_interval,
     )
 
 
@@ -321,12 +304,10 @@ ALPHAS = np.round(np.arange(-2.0, 3.0001, 0.01), 2)
 """The exponents that are tried."""
 
 
-def exponent(
-    steps: np.ndarray, profiles: Sequence[Profile], level: float = LEVEL
-) -> tuple[float, float, Interval | None]:
-    """The exponent alpha of the best value over steps, that value at the mean of `steps`, and the 95 % CI of alpha.
+def exponent(steps: np.ndarray, profiles: Sequence[Profile]) -> tuple[float, float, Interval | None]:
+    """The exponent alpha over `steps` (log10 of the lengths), the best value at their mean, and the 95 % CI of alpha.
 
-    `steps` are log10 of the lengths, one per profile.
+    The CI is wider where the best values scatter around the line more than their noise explains.
     """
     centred = steps - steps.mean()
     low, high = min(one.at[0] for one in profiles), max(one.at[-1] for one in profiles)
@@ -338,16 +319,11 @@ def exponent(
     by_alpha = total.min(axis=1)
     best = int(np.argmin(by_alpha))
     alpha, middle = float(ALPHAS[best]), float(middles[np.argmin(total[best])])
-    freedom = sum(one.freedom for one in profiles)
     if not all(one.freedom for one in profiles):
         return alpha, middle, None
     scatter = max(1.0, float(by_alpha[best]) / max(len(profiles) - 2, 1))
-    kept = np.flatnonzero(by_alpha - by_alpha[best] <= scatter * f_quantile(level, 1, freedom))
-    ends = (
-        -math.inf if kept[0] == 0 else float(ALPHAS[kept[0]]),
-        math.inf if kept[-1] == len(ALPHAS) - 1 else float(ALPHAS[kept[-1]]),
-    )
-    return alpha, middle, Interval(*ends, level)
+    reach = scatter * f_quantile(LEVEL, 1, sum(one.freedom for one in profiles))
+    return alpha, middle, Interval(*_ends(ALPHAS, by_alpha - by_alpha[best] <= reach, 0))
 
 
 def _point(budget: float, profile: Profile, by_lr: Profile | None) -> SeriesPoint:

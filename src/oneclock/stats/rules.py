@@ -1,8 +1,7 @@
 """Rules side by side: each at its own beta in every sweep, by its excess loss over the best beta, paired by seed.
 
-Two rules are compared by the difference of their losses in every sweep. The mean difference is by random effects:
-sweeps with little noise count for more, and sweeps that disagree widen the CI (after Paule and Mandel, Hartung and
-Knapp). The CIs of several comparisons hold together (Bonferroni).
+Two rules are compared by random effects over sweeps: those with little noise count for more, and those that disagree
+widen the CI (after Paule and Mandel, Hartung and Knapp). CIs of several comparisons hold together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ NEAR = 0.01
 class RuleRow:
     """What a rule loses over the best beta of every experiment, at its own beta for the planned steps.
 
-    `betas` and `excesses` follow `Analysis.experiments`. A beta is None if the rule has none; an excess is None where
-    nothing near that beta was measured. The figures are over the `measured` experiments, None if there are none:
-    `mean` with its CI `interval`, `max`, `cvar` (the mean of the worst quarter), and how many are `within` 1 %.
+    `betas` and `excesses` follow `Analysis.experiments`: None where the rule has no beta, or nothing near it was
+    measured. The figures are over the `measured` ones; `cvar` is the mean of the worst quarter, `within` counts 1 %.
     """
 
     name: str
@@ -46,9 +44,8 @@ class RuleRow:
 class RuleComparison:
     """One rule against another: `difference` is the mean excess of the first over the second, as a share of the loss.
 
-    Negative: the first is better. It is over the `differing` of `experiments` sweeps in which the two have different
-    betas and the noise is known. `better` and `worse` count the sweeps in which the first is significantly so by that
-    sweep alone.
+    It is over the `differing` of `experiments` sweeps in which the two have different betas and the noise is known.
+    `better` and `worse` count the sweeps in which the first is significantly so by that sweep alone.
     """
 
     first: str
@@ -68,10 +65,7 @@ class RuleComparison:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A rule's beta in every sweep, and that beta as a mixture of swept ones.
-
-    A mixture is None if the rule has no beta or none was swept near it, and empty if a run diverged there.
-    """
+    """A rule's beta in every sweep, and that beta as a mixture of swept ones (`FittedSweep.mixture`)."""
 
     name: str
     betas: tuple[float | None, ...]
@@ -110,10 +104,8 @@ def mean_max_cvar(gaps: np.ndarray) -> np.ndarray:
 
 def rule_row(one: Outcome, sweeps: Sequence[FittedSweep]) -> RuleRow:
     """The rule's excess loss in every sweep, and its mean, largest and CVaR."""
-    excesses = [
-        None if (shares := sweep.shares(beta)) is None else sweep.excess_at(shares)
-        for sweep, beta in zip(sweeps, one.betas, strict=True)
-    ]
+    shares = [sweep.shares(beta) for sweep, beta in zip(sweeps, one.betas, strict=True)]
+    excesses = [None if own is None else sweep.excess_at(own) for sweep, own in zip(sweeps, shares, strict=True)]
     measured = [excess for excess in excesses if excess is not None]
     values = np.array([excess.value for excess in measured])
     mean, largest, tail = map(float, mean_max_cvar(values)) if measured else (None, None, None)
@@ -131,7 +123,7 @@ def rule_row(one: Outcome, sweeps: Sequence[FittedSweep]) -> RuleRow:
 
 
 def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
-    """The CI of the mean excess over sweeps like these, from the excess of each; None for a single sweep.
+    """The CI of the mean excess over sweeps like these; None for a single sweep.
 
     It spans the t interval and the mean of the sweeps' own CIs: an excess is measured from the lowest of noisy losses,
     which makes it too large in every sweep, and more sweeps do not average that out.
@@ -143,10 +135,8 @@ def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
     if len(values) < 2 or not np.isfinite(values).all():
         return None
     half = t_reach(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    ends = [
-        (one.value, one.value) if one.interval is None else (one.interval.lower, one.interval.upper) for one in excesses
-    ]
-    low, high = np.mean(ends, axis=0).tolist()
+    own = [one.interval or Interval(one.value, one.value) for one in excesses]
+    low, high = np.mean([(one.lower, one.upper) for one in own], axis=0).tolist()
     mean = float(values.mean())
     return Interval(max(min(mean - half, low), 0.0), max(mean + half, high))
 
@@ -154,8 +144,7 @@ def mean_interval(excesses: Sequence[Difference]) -> Interval | None:
 def compare(pairs: Sequence[tuple[Outcome, Outcome]], sweeps: Sequence[FittedSweep]) -> tuple[RuleComparison, ...]:
     """Rules two at a time, with CIs that hold for all comparisons together."""
     level = 1 - (1 - LEVEL) / max(len(pairs), 1)
-    comparisons = (_compare(first, second, sweeps, level) for first, second in pairs)
-    return tuple(one for one in comparisons if one is not None)
+    return tuple(filter(None, (_compare(*pair, sweeps, level) for pair in pairs)))
 
 
 def _compare(first: Outcome, second: Outcome, sweeps: Sequence[FittedSweep], level: float) -> RuleComparison | None:
@@ -168,7 +157,7 @@ def _compare(first: Outcome, second: Outcome, sweeps: Sequence[FittedSweep], lev
         if ours != theirs
     ]
     with_noise = [one for one in estimates if one[2] > 0]
-    values, errors, freedoms, spreads = ([one[index] for one in with_noise] for index in range(4))
+    values, errors, freedoms, spreads = zip(*with_noise, strict=True) if with_noise else ((),) * 4
     mean, interval = random_effects(values, errors, spreads, freedoms, level)
     if not with_noise and estimates:
         mean = math.fsum(one[0] for one in estimates) / len(estimates)
@@ -192,11 +181,10 @@ def random_effects(
     freedoms: Sequence[float],
     level: float = LEVEL,
 ) -> tuple[float, Interval | None]:
-    """The mean of effects that differ between sweeps, and its CI.
+    """The mean of effects that differ between sweeps, and its CI; `spreads` are the noise of one run.
 
-    The error of an effect is small wherever two rules have almost the same beta. Such a sweep must not outweigh the
-    others, so for its weight the error is at least that of a mean of three runs (`spreads` are those of one run). The
-    degrees of freedom count the number of sweeps of equal weight with the same information, less one.
+    The error is small wherever two rules have almost the same beta. Such a sweep must not outweigh the others: for its
+    weight the error is at least that of a mean of three runs.
 
     >>> mean, interval = random_effects([0.1, 0.3], [0.1, 0.1], [0.1, 0.1], [8, 8])
     >>> round(mean, 3), interval.lower < 0 < interval.upper

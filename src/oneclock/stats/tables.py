@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from oneclock.rule import Power
 from oneclock.runs.paired import Interval
@@ -16,10 +17,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, the group above it, and how its numbers are printed.
-
-    `form` is a format specification ("{:.3f}" without the braces: ".3f"); `percent` multiplies a fraction by 100 first.
-    """
+    """A column: its heading, the group above it, and its numbers as `form` (".3f") prints them, maybe in per cent."""
 
     title: str
     group: str = ""
@@ -34,17 +32,12 @@ class Column:
         """
         if value is None:
             return "-"
-        if isinstance(value, str):
-            return value
-        return format(value * 100 if self.percent else value, self.form)
+        return value if isinstance(value, str) else format(value * 100 if self.percent else value, self.form)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of values: `rows` hold one value per column, `best` the (row, column) pairs to print in bold.
-
-    `rules_after` are the rows below which a line is drawn; `notes` go under it.
-    """
+    """A table of values: `best` has the (row, column) pairs in bold, `rules_after` the rows with a line below."""
 
     name: str
     title: str
@@ -65,7 +58,7 @@ def interval_columns(figure: str, group: str, form: str, percent: bool = False) 
 
 
 def bounds(interval: Interval | None) -> tuple[float | None, float | None]:
-    """Both ends of an interval as cells; two unknown ones if there is no interval."""
+    """Both ends of an interval as cells; unknown if there is no interval."""
     return (None, None) if interval is None else (interval.lower, interval.upper)
 
 
@@ -76,29 +69,19 @@ def rules(analysis: Analysis) -> Table:
         for one in analysis.rules
     ]
     whole = [row for row, one in enumerate(analysis.rules) if one.measured == len(analysis.experiments)]
-    best = {
-        (row, column)
-        for column in (1, 4, 5)
-        for row in whole
-        if rows[row][column] == min(rows[other][column] or 0.0 for other in whole)
-    }
+    lowest = {column: min((rows[row][column] or 0.0 for row in whole), default=None) for column in (1, 4, 5)}
     note = (
         "Each rule at its own beta for the planned steps, interpolated between the swept ones, paired by seed. An "
         "experiment that was not swept near a rule's beta is left out for that rule. Bold is the best of the rules "
         "that leave out none."
     )
+    figures = (Column(title, "Loss above the best, %", ".3f", True) for title in ("Mean", "from", "to", "Max", "CVaR"))
     return Table(
         name="rules",
         title="Rules side by side: excess loss over the best beta",
-        columns=(
-            Column("Rule"),
-            *interval_columns("Mean", "Loss above the best, %", ".3f", percent=True),
-            Column("Max", "Loss above the best, %", ".3f", percent=True),
-            Column("CVaR", "Loss above the best, %", ".3f", percent=True),
-            Column("Under 1 %"),
-        ),
+        columns=(Column("Rule"), *figures, Column("Under 1 %")),
         rows=tuple(rows),
-        best=frozenset(best),
+        best=frozenset((row, column) for column, low in lowest.items() for row in whole if rows[row][column] == low),
         notes=(note,),
     )
 
@@ -161,13 +144,8 @@ def best_pairs(analysis: Analysis) -> Table:
 
 def series(analysis: Analysis) -> Table:
     """The best beta at each budget of a controlled series, with its interval; no rows where there is none."""
-    rows: list[tuple[Cell, ...]] = []
-    lines: list[int] = []
-    for one in analysis.series:
-        for point in one.points:
-            inside = "yes" if point.bracketed else "no"
-            rows.append((one.name, point.budget, point.beta, *bounds(point.beta_interval), inside))
-        lines.append(len(rows) - 1)
+    points = [(one.name, point) for one in analysis.series for point in one.points]
+    names = [name for name, _ in points]
     return Table(
         name="series",
         title="The best beta where only the horizon differs",
@@ -177,8 +155,11 @@ def series(analysis: Analysis) -> Table:
             *interval_columns("best", "beta", ".4f"),
             Column("Bracketed"),
         ),
-        rows=tuple(rows),
-        rules_after=tuple(lines[:-1]),
+        rows=tuple(
+            (name, point.budget, point.beta, *bounds(point.beta_interval), "yes" if point.bracketed else "no")
+            for name, point in points
+        ),
+        rules_after=tuple(row for row, pair in enumerate(pairwise(names)) if pair[0] != pair[1]),
         notes=tuple(map(_alpha, analysis.series)),
     )
 
@@ -192,4 +173,3 @@ def _alpha(one: Series) -> str:
 
 
 EVERY: tuple[Callable[[Analysis], Table], ...] = (best_pairs, baselines, rules, comparisons, series)
-"""All tables; a table has no rows if a study has no data for it."""
