@@ -27,8 +27,9 @@ from oneclock import rule
 from oneclock.lab.paper.published import losses_study
 from oneclock.lab.protocol.losses import losses_of
 from oneclock.runs.adaptive import Adaptive
-from oneclock.runs.best import best_beta
+from oneclock.runs.best import judge
 from oneclock.runs.key import RunKey
+from oneclock.runs.paired import PairedSweep
 from oneclock.runs.protocols import Paper, Protocol, next_step
 from oneclock.stats import read
 
@@ -72,7 +73,7 @@ def played(protocol: Protocol, budget: int, loss: Callable[[RunKey], float]) -> 
 def best(losses: Mapping[RunKey, float]) -> float:
     """What a person is told to use; losses here may be negative, and only their differences count."""
     runs = ((key.beta, key.seed, loss) for key, loss in losses.items() if isinstance(key.beta, float))
-    found = best_beta(runs)
+    found = judge(PairedSweep((beta, None, seed, loss) for beta, seed, loss in runs))
     assert found.beta is not None
     return found.beta
 

@@ -17,9 +17,10 @@ import oneclock.lab.sweep_target  # noqa: F401 - committed studies are of experi
 from oneclock.recommend import short_beta
 from oneclock.report import folder
 from oneclock.report.folder import subject_of
-from oneclock.runs.best import Interval, at_best_lrs, best_beta, best_of
+from oneclock.runs.best import Interval, at_best_lrs, best_of, judge
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
+from oneclock.runs.paired import PairedSweep
 from oneclock.runs.protocols import Grid
 from oneclock.runs.record import RunRecord
 from oneclock.runs.store import Study
@@ -31,6 +32,10 @@ from oneclock.sweep.view import status
 STUDIES = sorted(path.parent for path in (Path(__file__).parents[2] / "studies").glob("*/study.json"))
 COMMITTED = [path for path in STUDIES if not Study(path).missing()]  # one that is under way has no verdict yet
 BETAS = (0.5, 0.82217, 0.9, 0.94377, 0.99)
+
+
+def best_beta(runs):
+    return judge(PairedSweep((beta, None, seed, loss) for beta, seed, loss in runs))
 
 
 def valley(beta, seed, depth=0.05, noise=0.0):

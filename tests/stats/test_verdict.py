@@ -12,7 +12,7 @@ from oneclock.report.folder import subject_of
 from oneclock.report.sweeps import sweep_chart
 from oneclock.report.words import answer
 from oneclock.rule import Fixed
-from oneclock.runs.best import Baseline, Best, Difference, Interval, best_beta, judge, next_step
+from oneclock.runs.best import Baseline, Best, Difference, Interval, judge, next_step
 from oneclock.runs.folder import RunFolder
 from oneclock.runs.key import RunKey
 from oneclock.runs.paired import PairedSweep, between
@@ -21,6 +21,10 @@ from oneclock.runs.store import Study
 from oneclock.stats import analyse, read
 
 BETAS = (0.68377, 0.82217, 0.9, 0.94377, 0.96838)
+
+
+def best_beta(runs):
+    return judge(PairedSweep((beta, None, seed, loss) for beta, seed, loss in runs))
 
 
 def loss_at(beta, seed, depth=0.2, noise=0.0005):

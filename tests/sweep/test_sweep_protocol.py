@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from oneclock import rule
 from oneclock.runs.adaptive import BEGAN, BEGIN, Adaptive, block, settled
-from oneclock.runs.best import best_beta
+from oneclock.runs.best import judge
 from oneclock.runs.key import RunKey
+from oneclock.runs.paired import PairedSweep
 from oneclock.runs.protocols import Grid, Paper, extended, next_step, protocol_from
 from oneclock.sweep.plan import Plan
 from oneclock.sweep.targets import Function
@@ -30,7 +31,8 @@ some_loss = st.one_of(st.floats(1, 3), st.just(math.inf), st.just(math.nan))
 
 
 def best(losses):
-    return best_beta((key.beta, key.seed, loss) for key, loss in losses.items() if isinstance(key.beta, float)).beta
+    tied = [(key.beta, None, key.seed, loss) for key, loss in losses.items() if isinstance(key.beta, float)]
+    return judge(PairedSweep(tied)).beta
 
 
 def played(protocol, loss_of, budget=20_000, order=lambda runs: runs[0]):

@@ -1,34 +1,30 @@
 """Which beta is best: the one verdict on a sweep, from runs of several betas, seeds and learning rates.
 
-The losses are paired by seed (`oneclock.runs.paired`). Each beta counts at its own best learning rate. Of the betas
-within one standard error of the lowest loss, the best is where a parabola in log10(1 - beta) through the neighbourhood
-is lowest: in `benchmarks/adaptive_vs_paper.py` this loses less than the plain minimum where seeds are noisy, and no
-more where they are not. A diverged run makes its beta worse than any finite loss. A run without a result (it failed, or
-still runs) says nothing about its beta; the verdict is then more cautious. The paper's oracle, the smallest mean of
-all, is in `oneclock.runs.sweeps`.
+Losses are paired by seed, and each beta counts at its own best learning rate. A diverged run makes its beta worse than
+any finite loss; a run without a result says nothing, and the verdict is then more cautious.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oneclock.recommend import short_beta
-from oneclock.runs.noise import Cell
-from oneclock.runs.paired import LEVEL, CellRun, Difference, Interval, PairedSweep
+from oneclock.runs.paired import CellRun, Difference, Interval, PairedSweep
 from oneclock.runs.planned import missing_in_words
 from oneclock.runs.record import ON_PURPOSE, RunRecord
 from oneclock.runs.sweeps import Sweep
-
-__all__ = ["Baseline", "Best", "Difference", "Interval", "LEVEL", "at_best_lrs", "best_beta", "best_of"]
 
 NEAR = 5
 """Betas that share one parabola: the best and two to each side."""
 
 _SAME_LENGTH = 0.99
 """Runs whose last steps differ by a smaller share count as equally long."""
+
+TiedCell = tuple[float, float | None]
+"""A tied beta and its learning rate."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +35,6 @@ class Baseline:
     lr: float | None
     difference: Difference
 
-    @property
-    def is_better(self) -> bool:
-        """Whether it is significantly better than the best tied beta."""
-        return self.difference.value < 0 and bool(self.difference.significant)
-
 
 @dataclass(frozen=True)
 class Best:
@@ -52,9 +43,8 @@ class Best:
     `interval` is the 95 % CI of the best beta. It spans `tied_with` (the betas that are statistically tied with it) and
     `not_measured` (betas in it or next to it without a result, or without one at a learning rate near their best one).
     It is None if the spread between seeds is unknown. `lr` is the learning rate that the best beta was best at; None
-    where one was used. `at_edge` names what was swept too little, `beta` or `lr`: the best lies at the edge of the
-    sweep, and may lie beyond it. `seeds_repeat` says that every seed gave the same losses. `lost_runs` counts the runs
-    without a result at the best beta; at all betas if none is best.
+    where one was used. `at_edge` names what was swept too little, `beta` or `lr`: the best may lie beyond the sweep.
+    `lost_runs` counts the runs without a result at the best beta; at all betas if none is best.
     """
 
     beta: float | None
@@ -82,16 +72,6 @@ class Best:
         return f"best beta {short_beta(self.beta)}{lr} ({interval}{self.note})"
 
 
-def best_beta(runs: Iterable[tuple[float, int, float]]) -> Best:
-    """The best of the betas that were run, from (beta, seed, loss) at one learning rate.
-
-    >>> runs = [(0.9, 1, 2.00), (0.9, 2, 2.20), (0.99, 1, 2.10), (0.99, 2, 2.33), (0.5, 1, 2.05)]
-    >>> best_beta(runs).beta, best_beta(runs).tied_with
-    (0.9, (0.5, 0.99))
-    """
-    return judge(PairedSweep((beta, None, seed, loss) for beta, seed, loss in runs))
-
-
 def at_best_lrs(sweep: Sweep) -> Sweep:
     """The sweep with each beta, and each baseline, at its own best learning rate, paired by seed."""
     runs = [*sweep.tied, *sweep.untied]
@@ -103,7 +83,7 @@ def at_best_lrs(sweep: Sweep) -> Sweep:
 
 
 def cell_runs(runs: Iterable[RunRecord]) -> list[CellRun]:
-    """Runs in the form for the fit: (beta or pair, learning rate, seed, loss), NaN for a run without a result."""
+    """Runs in the form for the fit."""
     return [(run.beta, run.lr, run.seed, run.loss) for run in runs]
 
 
@@ -120,19 +100,18 @@ def best_of(runs: Iterable[RunRecord], under_way: bool = False) -> Best:
     return with_missing(judge(PairedSweep(cell_runs(records))), records, under_way)
 
 
-def with_missing(best: Best, runs: Iterable[RunRecord], under_way: bool = False) -> Best:
+def with_missing(best: Best, runs: Sequence[RunRecord], under_way: bool = False) -> Best:
     """The verdict with a note on runs without a result, or with less training: another beta might be the best.
 
     While a sweep is under way, planned runs are not missing but still to come.
     """
-    records = list(runs)
-    without = [run for run in records if not run.has_loss]
+    without = [run for run in runs if not run.has_loss]
     missing = [run.key for run in without if run.status in ("waiting", "damaged")]
     lost = [run for run in without if best.beta is None or (run.beta == best.beta and best.lr in (None, run.lr))]
     notes = [best.note]
     if (count := sum(run.key not in missing for run in lost)) and best.beta is not None:
         notes.append(f"{count} run{' has' if count == 1 else 's have'} no result at {short_beta(best.beta)}")
-    notes += [missing_in_words(missing, under_way) if missing else "", _shorter(records)]
+    notes += [missing_in_words(missing, under_way) if missing else "", _shorter(runs)]
     return replace(best, note="; ".join(filter(None, notes)), lost_runs=len(lost))
 
 
@@ -155,41 +134,36 @@ def _shorter(runs: Sequence[RunRecord]) -> str:
 def judge(sweep: PairedSweep) -> Best:
     """`best_of` for a fitted sweep."""
     lrs = sweep.best_lrs()
-    tied = [(beta, best) for beta, best in lrs.items() if not isinstance(beta, tuple)]
+    tied = [(beta, lr) for beta, lr in lrs.items() if not isinstance(beta, tuple)]
     finite = [cell for cell in tied if cell in sweep.cells]
     if why := _why_none(sweep, tied, finite):
         return Best(None, None, (), why, seeds_repeat=sweep.seeds_repeat)
     best = _choose(sweep, finite)
     others = [cell for cell in finite if cell != best]
-    compared = dict(zip(others, sweep.compare([({cell: 1.0}, {best: 1.0}) for cell in others], finite), strict=True))
-    ties = tuple(_tied(cell) for cell, one in compared.items() if one.interval and one.interval.lower <= 0)
-    beta, swept, unknown = _tied(best), sorted(map(_tied, tied)), without_result(sweep)
-    near = _widened(Interval(min(beta, *ties, beta), max(beta, *ties, beta)), swept, unknown)
+    compared = zip(others, sweep.compare([({cell: 1.0}, {best: 1.0}) for cell in others], finite), strict=True)
+    ties = tuple(cell[0] for cell, one in compared if one.interval and one.interval.lower <= 0)
+    swept, unknown = sorted(beta for beta, _ in tied), without_result(sweep)
+    near = _widened(Interval(min(best[0], *ties, best[0]), max(best[0], *ties, best[0])), swept, unknown)
     not_measured = tuple(one for one in unknown if one in near)
-    lr, edges = _edges(best, swept, unknown, _swept_lrs(sweep))
+    swept_lrs = _swept_lrs(sweep)
+    edges = _edges(best, swept, unknown, swept_lrs)
     missing = f"no result yet at {beta_list(not_measured)}, where the best may lie" if not_measured else ""
     pairs = [(pair, lr) for pair, lr in lrs.items() if isinstance(pair, tuple) and (pair, lr) in sweep.cells]
     differences = sweep.compare([({pair: 1.0}, {best: 1.0}) for pair in pairs])  # their CIs hold together
     return Best(
-        beta=beta,
+        beta=best[0],
         interval=near if sweep.has_noise else None,
         tied_with=ties,
         note="; ".join(filter(None, (*edges.values(), missing, _seeds(sweep, ties, bool(unknown))))),
-        lr=lr,
+        lr=best[1] if len(swept_lrs) > 1 else None,
         at_edge=tuple(edges),
         not_measured=not_measured,
         seeds_repeat=sweep.seeds_repeat,
-        baselines=tuple(Baseline(pair, lr, one) for (pair, lr), one in zip(pairs, differences, strict=True)),
+        baselines=tuple(Baseline(*pair, one) for pair, one in zip(pairs, differences, strict=True)),
     )
 
 
-def _tied(cell: Cell) -> float:
-    beta = cell[0]
-    assert not isinstance(beta, tuple)
-    return beta
-
-
-def _why_none(sweep: PairedSweep, tied: Sequence[Cell], finite: Sequence[Cell]) -> str:
+def _why_none(sweep: PairedSweep, tied: Sequence[TiedCell], finite: Sequence[TiedCell]) -> str:
     if not finite:
         return "no beta ended with a finite loss" if tied else "no run with one beta has finished"
     if len(finite) == 1:
@@ -200,36 +174,39 @@ def _why_none(sweep: PairedSweep, tied: Sequence[Cell], finite: Sequence[Cell]) 
     return ""
 
 
-def _choose(sweep: PairedSweep, cells: Sequence[Cell]) -> Cell:
-    """The lowest point of the parabola among the betas within one standard error of the lowest loss."""
+def _choose(sweep: PairedSweep, cells: Sequence[TiedCell]) -> TiedCell:
+    """The lowest point of a parabola in log10(1 - beta), among the betas within one standard error of the lowest loss.
+
+    In `benchmarks/adaptive_vs_paper.py` this loses less than the plain minimum where seeds are noisy, and no more where
+    they are not.
+    """
     lowest = min(cells, key=lambda cell: (sweep.losses[cell], cell[0]))
     first = max(min(cells.index(lowest) - NEAR // 2, len(cells) - NEAR), 0)
     window = cells[first : first + NEAR]
     if not sweep.has_noise or len(window) < 4:
         return lowest
-    u = np.log10([1 - _tied(cell) for cell in window])
+    u = np.log10([1 - beta for beta, _ in window])
     levels = np.array([sweep.losses[cell] for cell in window])
     levels = np.log(levels) if sweep.is_log else levels
     curve = np.polyfit(u, levels, 2, w=np.sqrt([sweep.seeds_at(cell) for cell in window]))
     if curve[0] <= 0:
         return lowest
     above = dict(zip(window, (levels - levels.min()).tolist(), strict=True))
-    within = [cell for cell in window if above[cell] <= sweep.standard_error(cell, lowest)]
     height = dict(zip(window, np.polyval(curve, u).tolist(), strict=True))
+    within = [cell for cell in window if above[cell] <= sweep.standard_error(cell, lowest)]
     return min(within, key=lambda cell: (height[cell], cell[0]))
 
 
 def without_result(sweep: PairedSweep) -> list[float]:
     """Tied betas without a result, or without one at a learning rate next to their best one: they may be better."""
-    lrs, swept, betas = sweep.best_lrs(), _swept_lrs(sweep), set()
-    for beta, lr in sweep.unknown:
-        if isinstance(beta, tuple):
-            continue
-        best = lrs.get(beta)
-        middle = None if best is None else swept.index(best)
-        if middle is None or lr in swept[max(middle - 1, 0) : middle + 2]:
-            betas.add(beta)
-    return sorted(betas)
+    best, swept = sweep.best_lrs(), _swept_lrs(sweep)
+
+    def may_be_better(beta: float, lr: float | None) -> bool:
+        if (own := best.get(beta)) is None:
+            return True
+        return lr is not None and abs(swept.index(lr) - swept.index(own)) <= 1
+
+    return sorted({beta for beta, lr in sweep.unknown if not isinstance(beta, tuple) and may_be_better(beta, lr)})
 
 
 def _swept_lrs(sweep: PairedSweep) -> list[float]:
@@ -246,29 +223,21 @@ def _widened(interval: Interval, measured: Sequence[float], unknown: Sequence[fl
         low -= 1
     while high < len(order) - 1 and order[high + 1] in unknown:
         high += 1
-    return Interval(order[low], order[high], interval.level)
+    return Interval(order[low], order[high])
 
 
-def _edges(
-    best: Cell, swept: Sequence[float], unknown: Sequence[float], lrs: Sequence[float]
-) -> tuple[float | None, dict[str, str]]:
-    """The learning rate of the best beta if several were swept, and a note for each axis at whose edge it lies.
-
-    Below a beta of 0 there is nothing to sweep.
-    """
-    beta, edges = _tied(best), {}
+def _edges(best: TiedCell, swept: Sequence[float], unknown: Sequence[float], lrs: Sequence[float]) -> Mapping[str, str]:
+    """A note for each axis at whose edge the best lies. Below a beta of 0 there is nothing to sweep."""
+    (beta, lr), edges = best, {}
     if beta == swept[-1] or (beta == swept[0] and beta > 0):
         which = "largest" if beta == swept[-1] else "smallest"
         beyond = any(one > beta if beta == swept[-1] else one < beta for one in unknown)
         kind = "beta with a result" if beyond else "beta swept"
         edges["beta"] = f"at the edge of the sweep: {short_beta(beta)} is the {which} {kind}"
-    if len(lrs) < 2:
-        return None, edges
-    lr = best[1]
-    if lr is not None and lr in (lrs[0], lrs[-1]):
+    if lr is not None and len(lrs) > 1 and lr in (lrs[0], lrs[-1]):
         which = "largest" if lr == lrs[-1] else "smallest"
         edges["lr"] = f"at the edge of the sweep: {lr:g} is the {which} learning rate swept"
-    return lr, edges
+    return edges
 
 
 def _seeds(sweep: PairedSweep, ties: Sequence[float], missing: bool) -> str:
@@ -302,10 +271,11 @@ def next_step(best: Best) -> str:
         return "sweep more betas, or more seeds, with --extend."
     if best.seeds_repeat:
         return "make the training use its seed, and sweep again."
-    if better := [one for one in best.baselines if one.is_better]:
-        pair, lr = _lowest(better)
-        line = f"AdamW(model.parameters(), lr={lr}, betas={pair})"
-        return f"{line} is significantly better than the best tied beta of this sweep."
+    lower = sorted((one for one in best.baselines if one.difference.value < 0), key=lambda one: one.difference.value)
+    for one in lower:
+        if one.difference.significant:
+            line = f"AdamW(model.parameters(), lr={_lr(one.lr)}, betas={_pair(one)})"
+            return f"{line} is significantly better than the best tied beta of this sweep."
     if best.not_measured or best.lost_runs:
         lacking = sorted({*best.not_measured, *([best.beta] if best.lost_runs else [])})
         return f"get results at beta {beta_list(lacking)} (oneclock retry, or wait), before you rely on it."
@@ -313,21 +283,16 @@ def next_step(best: Best) -> str:
         edges = " ".join("--betas .." if axis == "beta" else "--learning-rates .." for axis in best.at_edge)
         return f"sweep beyond the edge with --extend {edges}, before you rely on it."
     line = f"BalancedAdamW(model.parameters(), lr={_lr(best.lr)}, beta={best.beta:g})"
-    lower = [one for one in best.baselines if one.difference.value < 0]
     if not lower:
         return line
-    pair, _ = _lowest(lower)
     if all(one.difference.interval is None for one in lower):
-        return (
-            f"sweep more seeds with --extend: {pair} has a lower loss than every tied beta, and one seed cannot tell."
-        )
-    return f"{line}. {pair} has a lower loss, but is statistically tied."
+        than = f"{_pair(lower[0])} has a lower loss than every tied beta"
+        return f"sweep more seeds with --extend: {than}, and one seed cannot tell."
+    return f"{line}. {_pair(lower[0])} has a lower loss, but is statistically tied."
 
 
-def _lowest(baselines: Sequence[Baseline]) -> tuple[str, str]:
-    """The pair of the baseline with the lowest loss and its learning rate, in words."""
-    one = min(baselines, key=lambda one: one.difference.value)
-    return f"({one.betas[0]:g}, {one.betas[1]:g})", _lr(one.lr)
+def _pair(one: Baseline) -> str:
+    return f"({one.betas[0]:g}, {one.betas[1]:g})"
 
 
 def _lr(lr: float | None) -> str:
@@ -336,8 +301,8 @@ def _lr(lr: float | None) -> str:
 
 def beta_list(betas: Sequence[float]) -> str:
     """`0.44, 0.68 and 0.82`."""
-    shown = [short_beta(beta) for beta in betas]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+    *most, last = map(short_beta, betas)
+    return " and ".join(filter(None, (", ".join(most), last)))
 
 
 def ci_words(interval: Interval) -> str:

@@ -1,7 +1,7 @@
 """The noise of a sweep: how far runs spread around their levels, pooled over all cells with two seeds or more.
 
 A cell that spreads significantly differently from the others keeps a noise of its own, and so does an untied pair.
-The F and t distributions are here in plain Python, because SciPy is large for two functions.
+F and t are in plain Python, because SciPy is large for two functions.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ def f_quantile(share: float, upper: float, lower: float) -> float:
 
 
 def t_reach(level: float, freedom: float) -> float:
-    """How many standard errors a two-sided interval at `level` reaches to either side.
-
-    By F: |t| with `freedom` degrees of freedom is the root of F with 1 and `freedom`.
+    """How many standard errors a two-sided interval at `level` reaches to either side: a quantile of |t|.
 
     >>> round(t_reach(0.95, 10), 3)
     2.228
@@ -81,10 +79,7 @@ class Noise:
 
 
 class CellSums:
-    """Sums per cell from which any pool of cells is fitted: seeds x seeds products of centred runs.
-
-    A spread below `resolution` is rounding.
-    """
+    """Sums per cell from which any pool of cells is fitted; a spread below `resolution` is rounding."""
 
     def __init__(
         self, y: np.ndarray, cell: np.ndarray, seed: np.ndarray, cells: int, seeds: int, resolution: float
@@ -130,7 +125,6 @@ class CellSums:
         return less, few, max(more - less, 0.0), many - few
 
     def extra_noise(self, pool: np.ndarray, own: np.ndarray) -> Noise:
-        """The noise of cells outside the pool."""
         _, _, square, freedom = self.extra(pool, own)
         return Noise(math.sqrt(square / freedom), freedom) if freedom else self.noise(pool)
 
@@ -148,15 +142,16 @@ def noise_groups(sums: CellSums, cells: Sequence[Cell]) -> tuple[np.ndarray, lis
     (0.9, 0.999) spread 3 to 6 times as much as those of the tied betas. Three seeds show that only sometimes. So a
     pair of doubtful spread stays in the pool but has its own noise, and any pair has at least the spread of its seeds.
     """
-    units: dict[tuple[bool, Beta, float | None], np.ndarray] = {}
+    units: dict[Cell, np.ndarray] = {}
     for index, (beta, lr) in enumerate(cells):
-        is_pair = isinstance(beta, tuple)
-        units.setdefault((is_pair, beta, None if is_pair else lr), np.zeros(len(cells), bool))[index] = True
+        unit = (beta, None if isinstance(beta, tuple) else lr)
+        units.setdefault(unit, np.zeros(len(cells), bool))[index] = True
     units = {unit: own for unit, own in units.items() if (sums.count[own] > 1).any()}
-    tied, pool = sum(not is_pair for is_pair, *_ in units), np.ones(len(cells), bool)
-    outside: list[tuple[bool, Beta, float | None]] = []
+    pairs = {unit for unit in units if isinstance(unit[0], tuple)}
+    tied, pool = len(units) - len(pairs), np.ones(len(cells), bool)
+    outside: list[Cell] = []
     while len(outside) < len(units) - 1:  # the most different unit leaves the pool, one after the other
-        scores = {unit: _score(sums, pool, own, unit[0], tied) for unit, own in units.items() if unit not in outside}
+        scores = {u: _score(sums, pool, own, u in pairs, tied) for u, own in units.items() if u not in outside}
         worst = min(scores, key=scores.__getitem__)
         if scores[worst] >= 1:
             break
@@ -167,7 +162,7 @@ def noise_groups(sums: CellSums, cells: Sequence[Cell]) -> tuple[np.ndarray, lis
         groups[units[unit]] = len(noise)
         noise.append(sums.extra_noise(pool, units[unit]))
     for unit, own in units.items():
-        if unit[0] and unit not in outside:
+        if unit in pairs and unit not in outside:
             alone = sums.extra_noise(pool & ~own, own)
             if alone.spread > noise[0].spread:
                 doubtful = _score(sums, pool, own, True, 0) * PAIR_TEST < PAIR_DOUBT

@@ -1,15 +1,7 @@
-"""The losses of one sweep, paired by seed: a level for every cell, and the noise that all comparisons share.
-
-    log loss(cell, seed) = level(cell) + effect(seed) + noise
+"""The losses of one sweep, paired by seed: log loss(cell, seed) = level(cell) + effect(seed) + noise.
 
 A cell is a beta (or an untied pair) at a learning rate. Every seed starts from the same weights and sees the same
-batches in every cell, so a seed multiplies all its losses by one factor. That factor is estimated from all cells
-together, and a cell with one seed can then be compared with a cell that has three. The noise is pooled over all cells
-with two seeds or more. A cell that spreads differently from the others keeps a noise of its own, and so does an untied
-pair (see `noise`).
-
-Every level is a weighted sum of the measured losses, and so are levels between two betas and differences, which
-`compare` gives with 95 % CIs. Losses of 0 or below have no logarithm; a sweep that has any is fitted without it.
+batches in every cell, so it has one effect, and a cell with one seed can be compared with a cell that has three.
 """
 
 from __future__ import annotations
@@ -29,11 +21,8 @@ DRAWS = 2000
 REACH = 4.0
 """A cell within this many standard errors of the lowest might be the lowest."""
 
-SAME = 1e-6
-"""Losses of two seeds that differ by less than this share are the same loss: float32 resolves 1e-7."""
-
-ROUNDING = 1e-7
-"""A spread of seeds below this share of the loss is rounding: float32 resolves no less."""
+SAME, ROUNDING = 1e-6, 1e-7
+"""Two losses nearer than this share are the same; a spread of seeds below that share is rounding, as of float32."""
 
 CellRun = tuple[Beta, float | None, int, float]
 """(beta or untied pair, learning rate, seed, loss) of a run. The loss is infinite if it diverged, NaN if unknown."""
@@ -41,7 +30,7 @@ CellRun = tuple[Beta, float | None, int, float]
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval at `level` (0.95: it holds the truth in 95 of 100 repeats)."""
+    """A confidence interval at `level`."""
 
     lower: float
     upper: float
@@ -65,7 +54,9 @@ class Difference:
 
 
 class PairedSweep:
-    """All runs of one sweep, fitted together.
+    """All runs of one sweep, fitted together, on a log scale (`is_log`) if all losses are above 0.
+
+    Every level is a weighted sum of the measured losses, and so are levels between two betas and differences.
 
     >>> sweep = PairedSweep([(0.9, None, 1, 2.0), (0.9, None, 2, 4.0), (0.5, None, 1, 3.0)])
     >>> round(sweep.losses[0.5, None] / sweep.losses[0.9, None], 6)  # by the seed that both have
@@ -74,12 +65,14 @@ class PairedSweep:
 
     def __init__(self, runs: Iterable[CellRun]) -> None:
         distinct, self.repeated = _without_repeats(list(runs))
-        known = [((b, lr), seed, loss) for b, lr, seed, loss in distinct if loss == loss]
-        measured = sorted(known, key=lambda run: (_key(run[0]), *run[1:]))
-        diverged = {cell for cell, _, loss in measured if math.isinf(loss)}
-        kept = [(cell, seed, loss) for cell, seed, loss in measured if cell not in diverged]
-        self.unknown = sorted({(b, lr) for b, lr, _, _ in distinct} - {cell for cell, _, _ in measured}, key=_key)
-        self.diverged = sorted(diverged, key=_key)
+        every = sorted(
+            (((b, lr), seed, loss) for b, lr, seed, loss in distinct), key=lambda run: (_key(run[0]), run[1])
+        )
+        measured = [run for run in every if not math.isnan(run[2])]
+        diverged = dict.fromkeys((cell for cell, _, loss in measured if math.isinf(loss)), math.inf)
+        kept = [run for run in measured if run[0] not in diverged]
+        seen = {cell for cell, _, _ in measured}
+        self.unknown = [cell for cell in dict.fromkeys(cell for cell, _, _ in every) if cell not in seen]
         self.cells: list[Cell] = list(dict.fromkeys(cell for cell, _, _ in kept))
         self.seeds = sorted({seed for _, seed, _ in kept})
         self.is_log = all(loss > 0 for _, _, loss in kept)
@@ -96,7 +89,7 @@ class PairedSweep:
         self.weights = self._weights(pool, sums)
         self._levels = self.weights @ self._y
         levels = np.exp(self._levels) if self.is_log else self._levels
-        self.losses = dict(zip(self.cells, levels.tolist(), strict=True)) | dict.fromkeys(self.diverged, math.inf)
+        self.losses = dict(zip(self.cells, levels.tolist(), strict=True)) | diverged
 
     def _weights(self, pool: np.ndarray, sums: CellSums) -> np.ndarray:
         """cells x runs: the weight of every run in the level of every cell."""
@@ -133,7 +126,7 @@ class PairedSweep:
 
     def seeds_at(self, cell: Cell) -> int:
         """How many runs of a cell have a finite loss."""
-        return int(self.seed_count[self._index[cell]]) if cell in self._index else 0
+        return int(self.seed_count[self._index[cell]])
 
     def standard_error(self, one: Cell, two: Cell) -> float:
         """Of the difference of two levels; 0 if the noise is not known."""
@@ -155,7 +148,6 @@ class PairedSweep:
         self,
         differences: Sequence[tuple[Mapping[Cell, float], Mapping[Cell, float]]],
         chosen_from: Sequence[Cell] = (),
-        level: float = LEVEL,
     ) -> list[Difference]:
         """Each first level (a mixture of cells) against its second, with CIs that hold simultaneously for all of them.
 
@@ -168,11 +160,9 @@ class PairedSweep:
         if not self.has_noise:
             return [Difference(self._share(value), None) for value in values]
         parts = self._variances(rows)
-        half = self._critical(rows, parts, chosen_from, level) * np.sqrt(parts.sum(axis=0))
-        return [
-            Difference(self._share(value), Interval(self._share(value - one), self._share(value + one), level))
-            for value, one in zip(values.tolist(), half.tolist(), strict=True)
-        ]
+        half = self._critical(rows, parts, chosen_from) * np.sqrt(parts.sum(axis=0))
+        values, lower, upper = (map(self._share, ends.tolist()) for ends in (values, values - half, values + half))
+        return [Difference(value, Interval(*ends)) for value, *ends in zip(values, lower, upper, strict=True)]
 
     def _share(self, difference: float) -> float:
         return math.expm1(min(difference, 700.0)) if self.is_log else difference
@@ -184,14 +174,14 @@ class PairedSweep:
             [(rows[..., group == index] ** 2).sum(axis=-1) * one.spread**2 for index, one in enumerate(self.noise)]
         )
 
-    def _critical(self, rows: np.ndarray, parts: np.ndarray, chosen_from: Sequence[Cell], level: float) -> np.ndarray:
+    def _critical(self, rows: np.ndarray, parts: np.ndarray, chosen_from: Sequence[Cell]) -> float:
         """How many standard errors the CIs reach to either side, so that all hold together.
 
         By simulation of the largest |t| (max-t). Where the second level was picked as the lowest of several, the
         largest is taken over all that might have been picked.
         """
         if len(rows) == 1 and not chosen_from:
-            return np.array([t_reach(level, self._freedom(parts[:, 0]))])
+            return t_reach(LEVEL, self._freedom(parts[:, 0]))
         normal, scales = _draws(len(self._y), tuple(one.freedom for one in self.noise))
         spread = np.array([one.spread for one in self.noise])[np.array(self._groups)[self._cell]]
         noise = normal * spread
@@ -200,7 +190,7 @@ class PairedSweep:
         else:
             error = np.sqrt(np.tensordot(scales, parts, axes=(0, 0)))
             largest = (np.abs(noise @ rows.T) / error).max(axis=1)
-        return np.full(len(rows), np.quantile(largest, level))
+        return float(np.quantile(largest, LEVEL))
 
     def _any_lowest(self, noise: np.ndarray, scales: np.ndarray, indices: Sequence[int]) -> np.ndarray:
         """The largest |t| of each draw, over all cells against all cells that may be the lowest."""
@@ -259,9 +249,6 @@ def _draws(runs: int, freedoms: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray
 def between(beta: float, swept: Sequence[float]) -> dict[float, float] | None:
     """A beta as a mixture of its two swept neighbours, linear in log(1 - beta); None if none are near enough.
 
-    Near enough means: the two are at most two steps of the paper's grid apart, or one of them is within a fifth of a
-    step.
-
     >>> between(0.9, [0.5, 0.9, 0.99])
     {0.9: 1.0}
     >>> {b: round(share, 2) for b, share in between(0.93, [0.9, 0.94377]).items()}
@@ -282,11 +269,9 @@ def between(beta: float, swept: Sequence[float]) -> dict[float, float] | None:
     return {below: 1 - share, above: share}
 
 
-CLOSE = 0.05
-"""A swept beta this near in log10(1 - beta) stands for another one; a step of the paper's grid is 0.25."""
-
-WIDEST = 0.55
-"""Two swept betas farther apart than this in log10(1 - beta) say nothing about a beta between them."""
+CLOSE, WIDEST = 0.05, 0.55
+"""In log10(1 - beta), where a step of the paper's grid is 0.25: a swept beta this near stands for another one; two
+that are farther apart say nothing about a beta between them."""
 
 
 def _key(cell: Cell) -> tuple[bool, tuple[float, ...], float]:
