@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -20,29 +20,16 @@ _NUMBERS = {"beta": math.nan, "beta2": math.nan, "seed": 1.0, "lr": math.nan, "b
 """The columns of numbers, with the value that stands for an absent column."""
 
 
-def _outside(values: np.ndarray) -> np.ndarray:
-    return ~((values >= 0) & (values < 1))
-
-
-def _not_above_zero(values: np.ndarray) -> np.ndarray:
-    return (values <= 0) | np.isinf(values)
-
-
-_CHECKS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray], str], ...] = (
-    ("beta", np.isnan, "has no beta; give one in [0, 1)"),
-    ("beta", _outside, "has a beta outside [0, 1) ({:g})"),
-    ("beta2", _outside, "has a beta outside [0, 1) ({:g})"),
-    (
-        "seed",
-        lambda seed: ~np.isfinite(seed) | (seed != np.floor(seed)),
-        "has a seed that is not a whole number ({:g})",
-    ),
-    ("lr", _not_above_zero, "has an lr that is not a finite number above 0 ({:g})"),
-    ("budget", _not_above_zero, "has a budget that is not a finite number above 0 ({:g})"),
-    ("t_es", _not_above_zero, "has a t_es that is not a finite number above 0 ({:g})"),
-    ("step", lambda step: ~(step >= 0) | np.isinf(step), "has no step, or one below 0 ({:g})"),
-)
-"""A column, which of its values are wrong, and what to say of the first one."""
+def _wrong(name: str, values: np.ndarray) -> tuple[np.ndarray, str]:
+    """Which values of a column are wrong, and what to say of the first one."""
+    if name in ("beta", "beta2"):
+        return ~((values >= 0) & (values < 1)), "has a beta outside [0, 1) ({:g})"
+    if name == "seed":
+        return ~np.isfinite(values) | (values != np.floor(values)), "has a seed that is not a whole number ({:g})"
+    if name == "step":
+        return ~(values >= 0) | np.isinf(values), "has no step, or one below 0 ({:g})"
+    article = "an" if name == "lr" else "a"
+    return (values <= 0) | np.isinf(values), f"has {article} {name} that is not a finite number above 0 ({{:g}})"
 
 
 class Rows:
@@ -65,9 +52,12 @@ class Rows:
         values = {"step": np.zeros(count)}
         for name, default in defaults.items():
             values[name] = _numbers(columns[name], name) if name in columns else np.full(count, default)
+        if (rows := np.flatnonzero(np.isnan(values["beta"]))).size:
+            raise ValueError(f"row {rows[0] + 1} has no beta; give one in [0, 1)")
         values["beta2"] = np.where(np.isnan(values["beta2"]), values["beta"], values["beta2"])
-        for name, wrong, problem in _CHECKS:
-            if (rows := np.flatnonzero(wrong(values[name]))).size:
+        for name in (*_NUMBERS, "step"):
+            wrong, problem = _wrong(name, values[name])
+            if (rows := np.flatnonzero(wrong)).size:
                 raise ValueError(f"row {rows[0] + 1} {problem.format(values[name][rows[0]])}")
         self.values, self.val, self.train = values, values[losses[0]], values[losses[1]]
         self.split = _choices(columns.get("split"), "split", SPLITS, count, SPLITS[0])
@@ -92,23 +82,18 @@ class Rows:
             yield self._sweep(self.names[code], np.flatnonzero(self.experiment == code), records)
 
     def _record(self, rows: np.ndarray) -> RunRecord:
-        """One run from its rows, in the order of their steps.
-
-        A row with a training loss and no validation loss is an evaluation of the training loss alone.
-        """
+        """One run from its rows, in the order of their steps."""
         key, states = self._key(rows[0]), {*self.status[rows]}
         if states & {"failed", "unfinished"}:
             return RunRecord(key, "failed" if "failed" in states else "interrupted")
         step, val, train = self.values["step"][rows], self.val[rows], self.train[rows]
         validated, trained = ~np.isnan(val) | np.isnan(train), ~np.isnan(train)
         diverged = "diverged" in states or has_diverged(val[validated][-1:].tolist())
-        status: Status = "diverged" if diverged else "finished"
-        finite = np.where(np.isfinite(val), val, np.inf)
-        best = finite.argmin()
-        has_loss = bool(np.isfinite(finite[best]))
+        best = np.where(np.isfinite(val), val, np.inf).argmin()
+        has_loss = bool(np.isfinite(val[best]))
         return RunRecord(
             key=key,
-            status=status,
+            status="diverged" if diverged else "finished",
             steps=int(step[-1]),
             best_loss=float(val[best]) if has_loss else None,
             best_step=int(step[best]) if self.has_curves and has_loss else None,
@@ -138,16 +123,14 @@ class Rows:
         split, budget, t_es = self.split, self.values["budget"], self.values["t_es"]
         for column, values in (("split", split), ("budget", budget), ("t_es", t_es)):
             first = values[rows[0]]
-            other = rows[(values[rows] != first) & ~((values[rows] != values[rows]) & (first != first))]
+            other = rows[(values[rows] != first) & ((values[rows] == values[rows]) | (first == first))]
             if other.size:
+                row = f"row {other[0] + 1} has {column} {values[other[0]]}"
                 where = f"row {rows[0] + 1} of the same experiment ({name}) has {first}"
-                raise ValueError(
-                    f"row {other[0] + 1} has {column} {values[other[0]]} where {where}; an experiment has one"
-                )
-        left_out = [
-            f"{name}: beta {run.beta}, seed {run.seed} has no result; left out" for run in runs if not run.has_loss
-        ]
-        return sweep_of(runs, _known(budget[rows[0]]), _known(t_es[rows[0]]), left_out)
+                raise ValueError(f"{row} where {where}; an experiment has one")
+        lost = [f"{name}: beta {run.beta}, seed {run.seed} has no result; left out" for run in runs if not run.has_loss]
+        steps, horizon = (None if math.isnan(one) else _whole(float(one)) for one in (budget[rows[0]], t_es[rows[0]]))
+        return sweep_of(runs, steps, horizon, lost)
 
 
 def _as_long_table(columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
@@ -211,10 +194,6 @@ def _short(value: Any) -> str:
     """A cell for a message of one line; a long one is cut."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:60]}.."
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else _whole(float(value))
 
 
 def _whole(value: float) -> float:

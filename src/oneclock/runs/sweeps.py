@@ -18,10 +18,7 @@ SPLITS = ("development", "heldout")
 
 @dataclass(frozen=True)
 class Sweep:
-    """One experiment: runs of several betas and seeds; `tied` by beta and seed, `untied` baselines beside them.
-
-    `without_result` are runs that failed or have not ended: their losses are unknown.
-    """
+    """One experiment: `tied` runs, `untied` baselines, and runs that failed or have not ended, `without_result`."""
 
     name: str
     split: str
@@ -50,10 +47,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Sweeps, development first, in the order of their names; `missing` says in words what was left out.
-
-    Sweeps from records also have the number of runs in each state, and their environments.
-    """
+    """Sweeps, development first, then by name; those from records also count runs by state and by environment."""
 
     sweeps: tuple[Sweep, ...]
     missing: tuple[str, ...] = ()
@@ -65,11 +59,10 @@ def sweep_of(
     runs: Sequence[RunRecord], budget: float | None, t_es: float | None = None, notes: Sequence[str] = ()
 ) -> Sweep:
     """One experiment from its runs, with `notes` after what is missing in them."""
-    name, split = runs[0].experiment, runs[0].key.split
-    ended = [run for run in runs if run.has_loss]
+    name, ended = runs[0].experiment, [run for run in runs if run.has_loss]
     return Sweep(
         name=name,
-        split=split,
+        split=runs[0].key.split,
         budget=budget,
         t_es=t_es,
         tied=tuple(run for run in ended if run.key.is_tied),
@@ -121,5 +114,5 @@ def refuse_negative(sweep: Sweep) -> None:
     """ValueError if a loss is 0 or below: shares of it say nothing."""
     for run in (*sweep.tied, *sweep.untied):
         if run.loss <= 0:
-            where = f"beta {run.beta}, seed {run.seed}"
-            raise ValueError(f"{sweep.name}: {where} has the loss {run.loss:g}; relative gaps need losses above 0")
+            where = f"{sweep.name}: beta {run.beta}, seed {run.seed}"
+            raise ValueError(f"{where} has the loss {run.loss:g}; relative gaps need losses above 0")

@@ -1,24 +1,18 @@
 """Reads sweeps: from a long table, a file with one, or a study's folder of records to a `Sweeps` value.
 
-    experiment  split  budget  t_es  beta  beta2  lr  seed  status
-        and  step  val_loss  train_loss       one row per evaluation
-        or   min_val_loss  min_train_loss     one row per run
-
-`experiment`, `beta` and a loss are needed. Without `split` all is development; without `seed` it is seed 1; without
-`budget` the last step stands for it; without `t_es` it is computed from the curves. `beta2` is for untied baselines
-only: a row with a `beta2` that differs from `beta` is a baseline, not part of the sweep. `lr` is the learning rate
-where several were swept. `status` is `finished` or `diverged`; without it, a run diverged when its last validation loss
-is not finite. A row with a training loss and no validation loss is an evaluation of the training loss alone. Rows count
-from 1 below the header; their order does not matter.
+docs/analysis.md lists the columns. Without `status`, a run diverged when its last validation loss is not finite. A row
+with a training loss alone is no validation. Rows count from 1 below the header; their order does not matter.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +30,6 @@ from oneclock.runs.sweeps import SPLITS, Sweep, Sweeps, sweep_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Sweep", "Sweeps", "read_columns", "read_source", "sweeps_of"]
-
 _READ = "experiment split budget beta beta2 lr seed status t_es step val_loss train_loss min_val_loss min_train_loss"
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -46,14 +38,11 @@ def read_source(source: str | Path | pd.DataFrame | Mapping[str, Sequence[Any]])
     """A study from a CSV, TSV or Parquet file, a study's folder, a DataFrame or a mapping of columns.
 
     >>> columns = {"experiment": ["digits"] * 2, "budget": [500] * 2, "beta": [0.9, 0.99], "min_val_loss": [1, 2]}
-    >>> study = read_source(columns)
-    >>> study.sweeps[0].betas
+    >>> read_source(columns).sweeps[0].betas
     (0.9, 0.99)
     """
-    if isinstance(source, Mapping):
-        return sweeps_of(source)
     if not isinstance(source, str | Path):
-        return sweeps_of(_columns(source))
+        return sweeps_of(source if isinstance(source, Mapping) else _columns(source))
     path = Path(source)
     if path.is_dir():
         return _sweeps_of_records(path)
@@ -69,9 +58,11 @@ def read_columns(path: Path) -> dict[str, Sequence[Any]]:
     if not path.exists():
         raise ValueError(f"{path} does not exist; give a CSV or Parquet file, or a study's folder")
     suffix = plain_file(path).suffix.lower()
-    if suffix != ".parquet" and suffix not in _DELIMITERS:
+    if suffix == ".parquet":
+        return _columns(_parquet(path))
+    if suffix not in _DELIMITERS:
         raise ValueError(f"{path.name} is neither .csv, .tsv nor .parquet; save the table as one of them")
-    return _columns(_parquet(path) if suffix == ".parquet" else _text(path, _DELIMITERS[suffix]))
+    return _columns(_text(path, _DELIMITERS[suffix]))
 
 
 def _text(path: Path, delimiter: str) -> pd.DataFrame:
@@ -139,23 +130,14 @@ def sweeps_of(columns: Mapping[str, Sequence[Any]]) -> Sweeps:
     return _in_order(Rows(columns).sweeps())
 
 
-def _in_order(
-    sweeps: Iterable[Sweep],
-    missing: Sequence[str] = (),
-    states: Mapping[str, int] | None = None,
-    environments: Sequence[tuple[Mapping[str, Any], int]] = (),
-) -> Sweeps:
+def _in_order(sweeps: Iterable[Sweep], missing: Sequence[str] = ()) -> Sweeps:
     """Sweeps as one value, development first; those without a finite loss are left out."""
-    kept, left_out = [], []
-    for sweep in sweeps:
-        if any(np.isfinite(run.loss) for run in sweep.tied):
-            kept.append(sweep)
-        else:
-            left_out.append(f"{sweep.name}: no tied beta has a finite loss; left out")
+    every = sorted(sweeps, key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
+    kept = [sweep for sweep in every if any(math.isfinite(run.loss) for run in sweep.tied)]
     if not kept:
         raise ValueError("no experiment has a tied beta with a finite loss; there is nothing to analyse")
-    kept.sort(key=lambda sweep: (SPLITS.index(sweep.split), _natural(sweep.name)))
-    return Sweeps(tuple(kept), (*missing, *left_out), states or {}, tuple(environments))
+    left_out = (f"{sweep.name}: no tied beta has a finite loss; left out" for sweep in every if sweep not in kept)
+    return Sweeps(tuple(kept), (*missing, *left_out))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
@@ -173,8 +155,11 @@ def _sweeps_of_records(path: Path) -> Sweeps:
             missing.append(f"{folder}: its run.json is missing, so that it cannot be read; left out")
             continue
         run = RunFolder.read(f"{path}/runs/{folder}", files)
-        records.append(run.record() or RunRecord(run.key, "interrupted", environment=run.environment))
-        missing += _without_loss(records[-1])
+        record = run.record() or RunRecord(run.key, "interrupted", environment=run.environment)
+        records.append(record)
+        if not record.has_loss:
+            why = f"failed ({_reason(record)})" if record.status == "failed" else "is not finished"
+            missing.append(f"{record.experiment}: beta {record.beta}, seed {record.seed} {why}; left out")
     waiting, notes = _planned(path, records)
     missing += [*notes, *_different_data(records)]
     by_experiment: dict[str, list[RunRecord]] = {}
@@ -182,21 +167,18 @@ def _sweeps_of_records(path: Path) -> Sweeps:
         by_experiment.setdefault(record.experiment, []).append(record)
     measured = [name for name, runs in by_experiment.items() if any(run.has_loss for run in runs)]
     if not measured:
-        failed = [one.reason or "no reason recorded" for one in records if one.status == "failed"]
-        why = f"{len(failed)} failed: {without_places(failed[0])}" if failed else "finish the sweep first"
+        failed = [record for record in records if record.status == "failed"]
+        why = f"{len(failed)} failed: {_reason(failed[0])}" if failed else "finish the sweep first"
         raise ValueError(f"{path} holds no finished run; {why}")
     states = Counter("unfinished" if one.status == "interrupted" else str(one.status) for one in records)
     ran_on = Counter(json.dumps(record.environment, sort_keys=True) for record in records).most_common()
     environments = [(json.loads(text), count) for text, count in ran_on if text != "{}"]
-    return _in_order((_sweep(by_experiment[name]) for name in sorted(measured)), missing, states, environments)
+    swept = _in_order(map(_sweep, map(by_experiment.__getitem__, sorted(measured))), missing)
+    return replace(swept, states=states, environments=tuple(environments))
 
 
-def _without_loss(record: RunRecord) -> Iterator[str]:
-    """That a run failed or has not ended, in words."""
-    if not record.has_loss:
-        reason = without_places(record.reason or "no reason recorded")
-        why = f"failed ({reason})" if record.status == "failed" else "is not finished"
-        yield f"{record.experiment}: beta {record.beta}, seed {record.seed} {why}; left out"
+def _reason(record: RunRecord) -> str:
+    return without_places(record.reason or "no reason recorded")
 
 
 def _sweep(records: Sequence[RunRecord]) -> Sweep:
@@ -205,10 +187,10 @@ def _sweep(records: Sequence[RunRecord]) -> Sweep:
     first = measured[0].key
     for key in (record.key for record in measured):
         if (key.split, key.budget) != (first.split, first.budget):
-            where = (
-                f"{key.folder} has {key.budget} steps, {key.split}; {first.folder} has {first.budget}, {first.split}"
+            other = f"{first.folder} has {first.budget}, {first.split}"
+            raise ValueError(
+                f"{key.folder} has {key.budget} steps, {key.split}; {other}: an experiment has one of each"
             )
-            raise ValueError(f"{where}: an experiment has one of each")
     without = [record for record in records if not record.has_loss]
     return sweep_of([*sorted(measured, key=lambda run: run.key.order), *without], first.budget)
 
