@@ -25,10 +25,8 @@ WORDS = frozenset({"name", "title", "split", "t_es", "seeds"})
 class RunKey:
     """One run of an experiment: its betas, seed, length, learning rate and every other setting (`spec`).
 
-    Two keys are equal when they name the same run of a plan. `hash` also covers `spec`, all other settings as plain
-    data, but not the `split`. `beta` is the tied beta or a baseline's pair, and `budget` the planned optimizer steps.
-    `lr` is what a sweep over learning rates set: a learning rate, or for an experiment of the lab a factor on its own.
-    Numbers of NumPy and torch become plain `float` and `int`.
+    Two keys are equal when they name the same run of a plan; `hash` also covers `spec`, but not the `split`. `lr` is
+    what a sweep over learning rates set: a learning rate, or for an experiment of the lab a factor on its own.
 
     >>> import numpy as np
     >>> RunKey("digits", np.float64(0.9), np.int64(1), 200, lr=np.float32(0.5)).folder
@@ -47,13 +45,9 @@ class RunKey:
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        numbers = {
-            "beta": _plain_beta(self.beta),
-            "seed": plain_int(self.seed, "seed"),
-            "budget": plain_int(self.budget, "budget"),
-            "lr": None if self.lr is None else plain_float(self.lr, "lr"),
-        }
-        for name, value in numbers.items():
+        plain = {"beta": _plain_beta(self.beta), "lr": None if self.lr is None else plain_float(self.lr, "lr")}
+        plain |= {name: plain_int(getattr(self, name), name) for name in ("seed", "budget")}
+        for name, value in plain.items():
             object.__setattr__(self, name, value)
 
     def at(self, beta: Beta, seed: int, lr: float | None = None) -> RunKey:
@@ -62,18 +56,16 @@ class RunKey:
 
     @property
     def is_tied(self) -> bool:
-        """True for one beta, False for an untied pair."""
         return not isinstance(self.beta, tuple)
 
     @property
     def tied_beta(self) -> float:
-        """The beta of a tied run."""
         assert not isinstance(self.beta, tuple)
         return self.beta
 
     @property
     def betas(self) -> tuple[float, float]:
-        """(beta1, beta2); the two are equal in a tied run."""
+        """(beta1, beta2), equal in a tied run."""
         return self.beta if isinstance(self.beta, tuple) else (self.beta, self.beta)
 
     @property
@@ -83,7 +75,7 @@ class RunKey:
 
     @cached_property
     def folder(self) -> str:
-        """EXPERIMENT/beta-0.94377-seed-1, below the study's `runs`; with a learning rate beta-0.9-rate-0.5-seed-1."""
+        """EXPERIMENT/beta-0.94377-seed-1, below the study's `runs`."""
         beta = f"beta-{self.beta!r}" if self.is_tied else f"betas-{self.betas[0]!r}-{self.betas[1]!r}"
         lr = "" if self.lr is None else f"-rate-{self.lr!r}"
         return f"{safe_name(self.experiment)}/{beta}{lr}-seed-{self.seed}"
@@ -95,22 +87,15 @@ class RunKey:
 
     @property
     def learning_rate(self) -> float | None:
-        """The learning rate that a sweep over learning rates trained with; None if `lr` is None.
-
-        >>> RunKey("digits", 0.9, 1, 200, lr=2.0, spec={"optimizer": {"lr": 0.002}}).learning_rate
-        0.002
-        """
+        """The learning rate that a sweep over learning rates trained with, where `lr` may be a factor on it."""
         optimizer = self.spec.get("optimizer")
-        if self.lr is None or not isinstance(optimizer, Mapping):
-            return self.lr
-        return float(optimizer["lr"])
+        return float(optimizer["lr"]) if self.lr is not None and isinstance(optimizer, Mapping) else self.lr
 
     @property
     def content(self) -> dict[str, Any]:
         """The data behind the hash. The files call `lr` `rate`."""
-        beta = list(self.beta) if isinstance(self.beta, tuple) else self.beta
+        named = {name: getattr(self, name) for name in ("experiment", "beta", "seed", "budget")}
         lr = {} if self.lr is None else {"rate": self.lr}
-        named = {"experiment": self.experiment, "beta": beta, "seed": self.seed, "budget": self.budget}
         spec = {name: value for name, value in self.spec.items() if name not in WORDS}
         return json.loads(json.dumps(named | lr | {"spec": spec}))
 
@@ -130,8 +115,7 @@ def key_from_folder(folder: str) -> RunKey | None:
     >>> key_from_folder("digits/betas-0.9-0.999-rate-0.5-seed-1")
     RunKey(experiment='digits', beta=(0.9, 0.999), seed=1, budget=0, lr=0.5, split='development', spec={})
     """
-    match = _FOLDER.fullmatch(folder)
-    if match is None:
+    if (match := _FOLDER.fullmatch(folder)) is None:
         return None
     experiment, beta, beta1, beta2, lr, seed = match.groups()
     betas = float(beta) if beta else (float(beta1), float(beta2))
@@ -139,12 +123,7 @@ def key_from_folder(folder: str) -> RunKey | None:
 
 
 def plain_float(value: Any, name: str) -> float:
-    """The value as a Python float; ValueError if it is not one number. NumPy and torch scalars are numbers.
-
-    >>> import numpy as np
-    >>> plain_float(np.float64(0.001), "lr")
-    0.001
-    """
+    """The value as a Python float; ValueError if it is not one number. NumPy and torch scalars are numbers."""
     is_scalar_array = getattr(value, "shape", None) == () and hasattr(value, "__float__")
     if isinstance(value, bool) or not (isinstance(value, Real) or is_scalar_array):
         raise ValueError(f"{name} must be a number, got {value!r}")
@@ -152,19 +131,13 @@ def plain_float(value: Any, name: str) -> float:
 
 
 def plain_int(value: Any, name: str) -> int:
-    """The value as a Python int; ValueError if it is not a whole number.
-
-    >>> plain_int(3.0, "seed")
-    3
-    """
-    number = plain_float(value, name)
-    if not number.is_integer():
+    """The value as a Python int; ValueError if it is not a whole number."""
+    if not plain_float(value, name).is_integer():
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     return int(value)
 
 
 def _plain_beta(beta: Any) -> Beta:
-    """A beta as a Python float, or a pair of them as a tuple."""
     if (isinstance(beta, Sequence) and not isinstance(beta, str)) or getattr(beta, "shape", ()) == (2,):
         pair = tuple(plain_float(one, "beta") for one in cast("Sequence[Any]", beta))
         if len(pair) != 2:
@@ -174,15 +147,8 @@ def _plain_beta(beta: Any) -> Beta:
 
 
 def hash_of(value: Any) -> str:
-    """A short hash of plain data, the same on every machine.
-
-    >>> hash_of({"b": 1, "a": 2}) == hash_of({"a": 2, "b": 1})
-    True
-    """
-    return hashlib.sha256(_in_order(value).encode()).hexdigest()[:16]
-
-
-_in_order = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
+    """A short hash of plain data, the same on every machine."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -200,7 +166,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str
 
 
 def safe_name(name: str) -> str:
-    """A folder name for any experiment's name: what is not a letter, digit, dot, dash or underscore is escaped.
+    """A folder name for any experiment's name.
 
     >>> safe_name("my run/1")
     'my%20run%2F1'

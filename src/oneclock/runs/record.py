@@ -1,8 +1,4 @@
-"""The record of a run: one value from the plan to the report. Loss and divergence are defined here.
-
-A record holds what is known of a run: only the key of a waiting run; also the losses, and the curves if they were read,
-of an ended one.
-"""
+"""The record of a run: one value from the plan to the report. Loss and divergence are defined here."""
 
 from __future__ import annotations
 
@@ -22,9 +18,7 @@ End = Literal["finished", "diverged", "failed"]
 """How a run ended: it `finished`, it `diverged` (a loss that is not finite), or it `failed` (the reason says why)."""
 
 Status = Literal["waiting", "running", "interrupted", "finished", "diverged", "failed", "damaged"]
-"""The state of a run. `interrupted`: it has begun, and no process works on it. `damaged`: its files cannot be
-trusted.
-"""
+"""`interrupted`: it has begun, and no process works on it. `damaged`: its files cannot be trusted."""
 
 ENDS: frozenset[str] = frozenset(get_args(End))
 
@@ -37,7 +31,7 @@ class RunRecord:
     """A run: its key, its status, and its measurements; None where there is none, or it was not read.
 
     `steps` is how far it came; `best_step` is the first step with `best_loss`, its smallest finite validation loss.
-    `reason` says why it failed, diverged or is damaged. `environment` says where it ran: versions, commit, data.
+    `reason` says why it failed, diverged or is damaged.
 
     >>> key = RunKey("digits", 0.9, seed=1, budget=100)
     >>> RunRecord(key, "finished", 100, best_loss=1.5).loss, RunRecord(key, "diverged", 40, best_loss=1.2).loss
@@ -68,12 +62,11 @@ class RunRecord:
 
     @property
     def has_loss(self) -> bool:
-        """Whether its loss is known: it finished or diverged."""
         return self.status in ("finished", "diverged")
 
     @property
     def train_loss(self) -> float:
-        """The same for the training loss; NaN if none was recorded."""
+        """`loss` of the training loss; NaN if none was recorded."""
         if self.diverged:
             return math.inf
         return self.best_train_loss if self.status == "finished" and self.best_train_loss is not None else math.nan
@@ -108,24 +101,16 @@ class RunRecord:
         return self.key.budget
 
     def as_row(self) -> dict[str, Any]:
-        """The record as one flat row of a table; curves and environment are left out.
-
-        >>> record = RunRecord(RunKey("digits", 0.9, seed=1, budget=100), "running", 50)
-        >>> RunRecord.from_row(record.as_row()) == record
-        True
-        """
-        key = {name: getattr(self.key, name) for name in _KEY}
-        return key | {name: getattr(self, name) for name in _MEASURED}
+        """The record as one flat row of a table, without curves and environment; `from_row` reads it."""
+        return {name: getattr(self, name) for name in ROW}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> RunRecord:
-        """The record of such a row; other columns are ignored."""
-        return cls(RunKey(**{name: row[name] for name in _KEY}), **{name: row[name] for name in _MEASURED})
+        return cls(RunKey(**{name: row[name] for name in _KEY}), **{name: row[name] for name in ROW[len(_KEY) :]})
 
 
 _KEY = ("experiment", "beta", "lr", "seed", "budget")
-_MEASURED = ("status", "steps", "best_loss", "best_step", "seconds", "reason")
-ROW = (*_KEY, *_MEASURED)
+ROW = (*_KEY, "status", "steps", "best_loss", "best_step", "seconds", "reason")
 """The columns of `RunRecord.as_row`."""
 
 
@@ -137,9 +122,7 @@ def with_learning_rate(run: RunRecord) -> RunRecord:
 
 
 def has_diverged(val_losses: Sequence[float | None]) -> bool:
-    """Whether a run with these validation losses, in the order of their steps, diverged: the last is not finite.
-
-    A loss that was not measured is None and does not count.
+    """Whether a run with these validation losses diverged: the last that was measured (is not None) is not finite.
 
     >>> has_diverged([2.0, math.nan]), has_diverged([2.0, math.inf, 1.5, None]), has_diverged([])
     (True, False, False)
@@ -152,13 +135,7 @@ PACKAGES = ("oneclock", "torch", "accelerate", "numpy", "transformers", "tokeniz
 
 
 def environment(packages: tuple[str, ...] = PACKAGES) -> dict[str, Any]:
-    """The environment of a run: Python, system, versions of packages, and the commit of the working folder.
-
-    No paths and no host names, because records are shared.
-
-    >>> sorted(environment())
-    ['commit', 'python', 'system', 'versions']
-    """
+    """The environment of a run, without paths and host names, because records are shared."""
     versions = {}
     for name in packages:
         with suppress(PackageNotFoundError):
