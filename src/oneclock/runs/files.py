@@ -1,14 +1,7 @@
-"""JSON files with a checksum, their seal. They are written to a temporary file, then moved.
+"""JSON files with a checksum, their seal; and the files of runs, in a folder per run or packed in one file.
 
-A file ends with `seal`, the hash of all its text before that. So a cut, emptied or changed file is noticed. Files of
-schema 2 have the hash of all other fields; files of schema 1 have no seal and are not checked.
-
-This module also finds the files of runs: in a folder per run, or in a line per run of one packed file.
-
-    STUDY/runs/EXPERIMENT/RUN/     run.json, curve.jsonl, result.json; see `oneclock.runs.folder`
-    STUDY/runs.jsonl               {"schema": 3, "runs": 23, "seal": ..}
-                                   {"schema": 3, "run": "EXPERIMENT/RUN", "files": {"run.json": "..", ..}, "seal": ..}
-                                   .. a line per run, sorted by name
+A file ends with `seal`, the hash of all its text before that; in schema 2, of all other fields; in schema 1 there is
+none. A packed study is a sealed line with the number of runs, then a sealed line per run, sorted by name.
 """
 
 from __future__ import annotations
@@ -35,14 +28,7 @@ class Damaged(ValueError):
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A sealed JSON object; anything else is a one-line ValueError, `Damaged` if its seal does not match.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "a.json"
-    >>> write_json(path, {"steps": 100})
-    >>> read_json(path)["steps"]
-    100
-    """
+    """A sealed JSON object; anything else is a one-line ValueError, `Damaged` if its seal does not match."""
     try:
         return unsealed(small_bytes(path), path)
     except FileNotFoundError:
@@ -80,7 +66,7 @@ def _seal(before: bytes) -> str:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write the object with its seal under this schema: a reader sees the complete file or none."""
+    """Write the object with its seal: a reader sees the complete file or none."""
     write_aside(path, sealed(value, indent=1) + "\n")
 
 
@@ -116,9 +102,6 @@ class Files:
     """The files of one run by name: in its own folder, or as texts from its line of a packed study.
 
     Bytes that are not text are packed as lone surrogates. A missing file is None.
-
-    >>> Files("x/y", {"run.json": "{}"}).read("run.json"), Files("x/y", {}).length("curve.jsonl")
-    (b'{}', None)
     """
 
     def __init__(self, path: str | Path, packed: Mapping[str, str] | None = None) -> None:
@@ -134,8 +117,7 @@ class Files:
 
     def length(self, name: str) -> int | None:
         if self.packed is not None:
-            data = self.read(name)
-            return None if data is None else len(data)
+            return None if (data := self.read(name)) is None else len(data)
         with suppress(FileNotFoundError, NotADirectoryError):
             return os.stat(f"{self._path}/{name}").st_size
         return None
@@ -182,14 +164,12 @@ def packed_runs(study: Path) -> Iterator[tuple[str, Files]]:
         number, last = 0, ""
         while line := file.readline(2 * LARGEST_CURVE):
             number += 1
-            value = unsealed(line, f"{path}, line {number + 1}")
+            value = unsealed(line, where := f"{path}, line {number + 1}")
             run, texts = value.get("run"), value.get("files")
             if not isinstance(run, str) or not isinstance(texts, dict) or not last < run:
-                raise Damaged(f"{path}, line {number + 1} is damaged: it is not a run, or has moved")
+                raise Damaged(f"{where} is damaged: it is not a run, or has moved")
             if not re.fullmatch(r"[^/\\.][^/\\]*/[^/\\.][^/\\]*", run) or not all(map(RECORD_FILE.fullmatch, texts)):
-                raise ValueError(
-                    f"{path}, line {number + 1} holds files that do not belong to a run of oneclock; it is not read"
-                )
+                raise ValueError(f"{where} holds files that do not belong to a run of oneclock; it is not read")
             last = run
             yield run, Files(run, texts)
     if number != expected:

@@ -1,16 +1,7 @@
-"""The folder of a run, which training code writes and analysis code reads. Standard library only.
+"""The folder of a run, which training code writes and analysis code reads; docs/records.md describes its files.
 
-    STUDY/runs/EXPERIMENT/beta-0.94377-seed-1/
-      run.json      the key, its spec and hash, the environment; written first
-      curve.jsonl   one JSON object per evaluation: step, val_loss, train_loss (null where not finite); appended
-      result.json   status, best loss and step, steps, seconds, reason, the curve's length and checksum; written once
-      checkpoint/   only while unfinished; belongs to whatever trains
-
-A run is finished if and only if `result.json` exists. Every file is plain JSON, in UTF-8, and is checked against its
-seal at each read (`oneclock.runs.files`). Nothing is ever unpickled.
-
-In the curve, a step is a whole number of optimizer steps; if a step was logged twice, the later line counts. Text after
-the last newline is an incomplete line of a crash, and is dropped. Any other line that is not an evaluation is damage.
+A run has ended if and only if `result.json` exists. In the curve, text after the last newline is an incomplete line of
+a crash, and is dropped. Any other line that is not an evaluation is damage.
 """
 
 from __future__ import annotations
@@ -21,21 +12,12 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from oneclock.guards import LARGEST_CURVE
 from oneclock.horizon import Curve
-from oneclock.runs.files import (
-    Damaged,
-    Files,
-    files_of_runs,
-    sweep_asides,
-    unsealed,
-    write_aside,
-    write_json,
-)
+from oneclock.runs.files import Damaged, Files, files_of_runs, sweep_asides, unsealed, write_aside, write_json
 from oneclock.runs.key import RunKey, differences
 from oneclock.runs.lock import check_held
 from oneclock.runs.record import ENDS, End, RunRecord, Status
@@ -50,21 +32,21 @@ class Point(NamedTuple):
 
 
 def points_of(data: bytes, path: str | Path) -> list[Point]:
-    """All evaluations in the bytes of a curve, by step; `Damaged`, with the `path` of the run, if a line is not one.
+    """All evaluations in the bytes of a curve, by step; if a step was logged twice, the later line counts.
 
     >>> points_of(b'{"step": 100, "val_loss": 2.5}\\n{"step": 200, "val_loss": null}\\n', "run")
     [Point(step=100, val_loss=2.5, train_loss=None), Point(step=200, val_loss=nan, train_loss=None)]
     """
-    lines = data.split(b"\n")[:-1]
-    by_step = {point.step: point for point in map(_point, lines, count(1), repeat(path))}
+    points = (_point(line, number, path) for number, line in enumerate(data.split(b"\n")[:-1], start=1))
+    by_step = {point.step: point for point in points}
     return [by_step[step] for step in sorted(by_step)]
 
 
 def _point(line: bytes, number: int, path: str | Path) -> Point:
     try:
         row = json.loads(line.decode())
-        losses = [_loss(row[name]) if name in row else None for name in ("val_loss", "train_loss")]
-        return Point(whole_step(row["step"]), *losses)
+        losses = {name: _loss(row[name]) for name in ("val_loss", "train_loss") if name in row}
+        return Point(whole_step(row["step"]), **losses)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise Damaged(f"{path}/curve.jsonl, line {number} is not an evaluation: {error!r}") from None
 
@@ -73,12 +55,10 @@ def _loss(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def _curve(measured: Sequence[tuple[int, float | None]]) -> Curve | None:
+def _curve(points: Sequence[Point], name: str) -> Curve | None:
     """The curve of one loss where it was measured; None if no loss is finite."""
-    kept = [(step, loss) for step, loss in measured if loss is not None]
-    if not any(math.isfinite(loss) for _, loss in kept):
-        return None
-    return Curve([step for step, _ in kept], [loss for _, loss in kept])
+    losses = {point.step: loss for point in points if (loss := getattr(point, name)) is not None}
+    return Curve([*losses], [*losses.values()]) if any(map(math.isfinite, losses.values())) else None
 
 
 def _best(points: Sequence[Point]) -> tuple[float | None, int | None]:
@@ -88,11 +68,7 @@ def _best(points: Sequence[Point]) -> tuple[float | None, int | None]:
 
 
 def whole_step(step: Any) -> int:
-    """The step as a whole number; ValueError for any other.
-
-    >>> whole_step(100.0)
-    100
-    """
+    """The step as a whole number; ValueError for any other."""
     if not 0 <= step < 2**63 or step != int(step):
         raise ValueError(f"step {step} is not a step: steps are whole numbers from 0")
     return int(step)
@@ -127,9 +103,8 @@ class RunFolder:
         if (path / "run.json").exists():
             run = cls.read(path)
             if run.key.hash != key.hash:
-                changed = ", ".join(differences(run.key.content, key.content))
-                way = "choose another folder or the same settings"
-                raise ValueError(f"{path} holds a different run ({changed}); {way}")
+                other = f"a different run ({', '.join(differences(run.key.content, key.content))})"
+                raise ValueError(f"{path} holds {other}; choose another folder or the same settings")
             check_held(path)
             sweep_asides(path)
             if not (data := run._bytes()).endswith(b"\n") and data:  # an incomplete line of a crash
@@ -152,15 +127,9 @@ class RunFolder:
             raise ValueError(f"{path}/run.json is missing: this is not a record of oneclock")
         header = unsealed(data, f"{path}/run.json")
         try:
-            key = RunKey(
-                experiment=str(header["experiment"]),
-                beta=header["beta"],
-                seed=header["seed"],
-                budget=header["budget"],
-                lr=header.get("rate"),
-                split=str(header["split"]),
-                spec=header["spec"],
-            )
+            name, split = str(header["experiment"]), str(header["split"])
+            beta, seed, budget, spec = (header[one] for one in ("beta", "seed", "budget", "spec"))
+            key = RunKey(name, beta, seed, budget, header.get("rate"), split, spec)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"{path}/run.json is not a run of oneclock: {error!r}") from None
         return cls(path, key, header.get("environment", {}), files)
@@ -172,9 +141,9 @@ class RunFolder:
         train_loss: float | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Append one evaluation and flush it to the disk; `Held` if another process has taken the run over.
+        """Append one evaluation and flush it to the disk; `metrics` are not used to compare runs.
 
-        `metrics` are kept in the same line and are not used to compare runs.
+        `Held` if another process has taken the run over.
         """
         line = _line(whole_step(step), val_loss, train_loss)
         if metrics:
@@ -192,8 +161,7 @@ class RunFolder:
 
     def replace(self, kept: Sequence[Point]) -> None:
         """Replace all evaluations by these, at once."""
-        lines = [json.dumps(_line(*point)) + "\n" for point in kept]
-        write_aside(self.path / "curve.jsonl", "".join(lines))
+        write_aside(self.path / "curve.jsonl", "".join(json.dumps(_line(*point)) + "\n" for point in kept))
 
     def finish(self, status: End, seconds: float, steps: int | None = None, reason: str | None = None) -> RunRecord:
         """Write the result, once: the run has now ended."""
@@ -217,16 +185,14 @@ class RunFolder:
     @property
     def result(self) -> RunRecord | None:
         """How it ended, or None while it has not. `Damaged` if the curve has another length than at the end."""
-        values = self._result()
-        return None if values is None else self._ended(values)
+        return None if (values := self._result()) is None else self._ended(values)
 
     def _ended(self, values: Mapping[str, Any]) -> RunRecord:
         return RunRecord(self.key, **{name: values[name] for name in _RESULT}, environment=self.environment)
 
     def _result(self) -> dict[str, Any] | None:
         """The checked content of result.json; None if it is missing."""
-        data = self._files.read("result.json")
-        if data is None:
+        if (data := self._files.read("result.json")) is None:
             return None
         values = unsealed(data, f"{self.path}/result.json")
         if absent := [name for name in _RESULT if name not in values]:
@@ -239,7 +205,7 @@ class RunFolder:
         return values
 
     def points(self) -> list[Point]:
-        """All evaluations so far, by step; if a step was logged twice, the later line counts."""
+        """All evaluations so far, by step."""
         return points_of(self._bytes(), self.path)
 
     def whole(self) -> tuple[RunRecord | None, list[Point]]:
@@ -262,7 +228,7 @@ class RunFolder:
         result, points = self.whole()
         if result is None or result.status == "failed":
             return result
-        val, train = _curve([(p.step, p.val_loss) for p in points]), _curve([(p.step, p.train_loss) for p in points])
+        val, train = _curve(points, "val_loss"), _curve(points, "train_loss")
         return replace(result, best_train_loss=None if train is None else train.best_loss, val=val, train=train)
 
     def state(self, status: Status) -> RunRecord:
@@ -275,7 +241,7 @@ class RunFolder:
 
 
 def runs_of(study: Path) -> Iterator[RunFolder]:
-    """Every run of a study, finished or not, in a fixed order; runs of a packed study have no folder."""
+    """Every run of a study, ended or not, in a fixed order; runs of a packed study have no folder."""
     for folder, files in files_of_runs(study):
         if files.length("run.json") is not None:
             yield RunFolder.read(f"{study}/runs/{folder}", files)

@@ -1,10 +1,9 @@
 """Locks on folders: one live process works on a folder at a time, on one machine or over a network disk.
 
 A claim is a numbered file, `claim-7.json`; the highest number counts. It is written aside and linked to its name, which
-is atomic on network disks too, and no lock of the operating system is relied on. A claim whose process is dead is taken
-over by making the next number: of two that try, one fails. On this host a claim is dead when its process is; of another
-host it is dead when its file has not been touched for `STALE` seconds, by the clock of the disk. A process that was
-suspended for that long has lost its claim when it wakes: `check_held` keeps it from writing.
+is atomic on network disks too. A claim whose process is dead is taken over by making the next number: of two that try,
+one fails. On this host a claim is dead when its process is; of another host, when its file has not been touched for
+`STALE` seconds, by the clock of the disk. A process that was suspended for that long has lost its claim when it wakes.
 
 A study has one sweep, which claims its folder, or several workers, each with a claim below `workers/`.
 """
@@ -63,18 +62,10 @@ class Owner:
 class Claim:
     """A claim that this process, or its `owner`, holds on a folder, from `take` to `release`; a context manager.
 
-    It is `inherited` if the process that held the folder before has died.
-
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with Claim.take(folder):
-    ...     holder(folder) == me()
-    True
-    >>> holder(folder) is None
-    True
+    It is `inherited` if the process that held the folder before has died. `held` has those of this process, by folder.
     """
 
     held: ClassVar[dict[Path, Claim]] = {}
-    """Those of this process, by folder."""
 
     def __init__(self, path: Path, inherited: bool = False, owner: Owner | None = None) -> None:
         self.path, self.inherited, self.owner = path, inherited, owner or me()
@@ -106,10 +97,7 @@ class Claim:
 
     @property
     def lost(self) -> bool:
-        """Whether another process has taken it over because this one seemed dead.
-
-        A damaged claim still counts as ours.
-        """
+        """Whether another process has taken it over because this one seemed dead; a damaged claim is still ours."""
         if (owner := _owner(self.path)) is not None:
             return owner != self.owner
         try:
@@ -158,11 +146,10 @@ def holder(folder: Path) -> Owner | None:
 
 def held_by(folder: Path, pid: int) -> Claim | None:
     """The claim of a process of this host on the folder, or None if it has none yet."""
-    claims = _claims(Path(folder))
+    claims = _claims(folder)
     owner = _alive(claims[-1]) if claims else None
-    if owner is None or (owner.host, owner.pid) != (_host(), pid):
-        return None
-    return Claim(claims[-1], owner=owner)
+    mine = owner is not None and (owner.host, owner.pid) == (_host(), pid)
+    return Claim(claims[-1], owner=owner) if mine else None
 
 
 @contextmanager
@@ -177,8 +164,7 @@ def under(claim: Claim) -> Iterator[None]:
 
 def check_held(folder: Path) -> None:
     """Call this before a write: `Held` if this process or its parent held the folder and another has taken it over."""
-    claim = held_here(folder)
-    if claim is not None and claim.lost:
+    if (claim := held_here(folder)) is not None and claim.lost:
         raise Held(f"{folder} was taken over by another process, because this one seemed dead for too long")
 
 

@@ -21,16 +21,13 @@ def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[
     >>> [key.folder for key in missing["a"]]
     ['a/beta-0.9-seed-1']
     """
-    by_experiment: dict[str, list[RunRecord]] = {}
-    for run in ended:
-        by_experiment.setdefault(run.experiment, []).append(run)
-    missing = {}
+    runs, missing = list(ended), {}
     try:
         protocol = recorded_protocol(header["protocol"])
         for target in header["targets"]:
-            name = str(target.get("experiment") or target.get("name"))
-            base = RunKey(name, 0.0, 0, target["budget"])
-            missing[name] = _asked_for(protocol, base, by_experiment.get(name, []))
+            base = RunKey(str(target.get("experiment") or target.get("name")), 0.0, 0, target["budget"])
+            own = [run for run in runs if run.experiment == base.experiment]
+            missing[base.experiment] = _asked_for(protocol, base, own)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"study.json is not a study of oneclock: {error!r}") from None
     return {name: keys for name, keys in missing.items() if keys}
@@ -39,10 +36,9 @@ def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[
 def _asked_for(protocol: Protocol, base: RunKey, runs: Sequence[RunRecord]) -> list[RunKey]:
     """study.json does not hold an experiment's own seeds; then only the seeds that ran are known."""
     losses = {base.at(run.beta, run.seed, run.lr): run.loss for run in runs}
-    seeds = protocol.seeds or tuple(sorted({run.seed for run in runs}))
-    asked = replace(protocol, seeds=seeds)
+    asked = replace(protocol, seeds=protocol.seeds or tuple(sorted({run.seed for run in runs})))
     ended = {key: losses[key] for key in all_keys(asked, base) if key in losses}
-    return list(next_step(asked, ended, base).runs) if seeds else []
+    return list(next_step(asked, ended, base).runs) if asked.seeds else []
 
 
 def waiting_runs(keys: Iterable[RunKey], ended: Iterable[RunRecord]) -> list[RunRecord]:

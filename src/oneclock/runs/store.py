@@ -1,12 +1,4 @@
-"""A study's folder: its plan, its progress, and its best beta. Read from the runs' own records.
-
-STUDY/
-  study.json     targets, protocol, and the hash of both
-  runs/          one folder per run, see `oneclock.runs.record`
-  runs.jsonl     instead of runs/: all runs in one file, see `oneclock.runs.files`
-  claim-1.json   while a sweep works on it
-  damaged/         run folders with damaged records
-"""
+"""A study's folder: its plan, its progress, and its best beta. Read from the runs' own records."""
 
 from __future__ import annotations
 
@@ -30,8 +22,6 @@ if TYPE_CHECKING:
 
 class Study:
     """A study on disk: its runs, their table, and the best beta of each experiment.
-
-    Ended runs are read once and remembered, because they do not change.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -67,7 +57,6 @@ class Study:
         return read_json(self.path / "study.json") if (self.path / "study.json").exists() else None
 
     def write_header(self, described: Mapping[str, Any]) -> None:
-        """Write `study.json`."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "study.json", {**described, "hash": hash_of(described)})
 
@@ -102,7 +91,7 @@ class Study:
         self._ended[folder] = result
 
     def runs(self, experiment: str) -> list[RunRecord]:
-        """The runs of the experiment that have ended; their `lr` is the learning rate where a sweep set one."""
+        """The runs of the experiment that have ended, with learning rates instead of factors on one."""
         return [with_learning_rate(run) for run in self.ended.values() if run.experiment == experiment]
 
     def _without_result(self, experiment: str) -> list[RunRecord]:
@@ -117,10 +106,7 @@ class Study:
         return [*map(with_learning_rate, begun), *waiting_runs(lost.values(), self.ended.values())]
 
     def best(self, experiment: str | None = None) -> choosing.Best:
-        """The best beta so far of an experiment, with its confidence; by default of the first experiment.
-
-        If several learning rates were swept, `lr` is the one to use with it.
-        """
+        """The best beta so far of an experiment, by default of the first one, with its confidence."""
         name = next(iter(self.experiments), "") if experiment is None else experiment
         runs = self.runs(name)
         if not runs and name not in (names := self.experiments):
@@ -149,20 +135,16 @@ class Study:
         if (record := self.ended.get(folder)) is not None:
             return record
         path = self._runs / folder
-        damaged = damage(path) if path.exists() else None
-        if key is None and damaged is None and (path / "run.json").exists():
-            key = RunFolder.read(path).key
         key = key or key_from_folder(folder) or RunKey(folder, math.nan, 0, 0)
-        if damaged is not None:
+        if (damaged := damage(path)) is not None:
             return RunRecord(key, "damaged", reason=damaged)
         status: Status = "waiting" if not path.exists() else "running" if holder(path) else "interrupted"
         if not (path / "run.json").exists():
             return RunRecord(key, status)
         run = RunFolder.read(path)
         so_far = run.state(status)
-        return (
-            run.result if status == "interrupted" else None
-        ) or so_far  # it may have ended since the others were read
+        ended = run.result if status == "interrupted" else None  # it may have ended since the others were read
+        return ended or so_far
 
     def failed(self) -> list[str]:
         """The folders of the runs that failed."""
@@ -179,11 +161,9 @@ class Study:
 
     def set_damaged_aside(self) -> list[tuple[str, str]]:
         """Move damaged run folders to `damaged/`, so that these runs start again. Returns which and why."""
-        moved = []
-        for folder in self.folders():
-            if (reason := damage(self._runs / folder)) is not None:
-                self.set_aside(folder)
-                moved.append((folder, reason))
+        moved = [(folder, reason) for folder in self.folders() if (reason := damage(self._runs / folder)) is not None]
+        for folder, _ in moved:
+            self.set_aside(folder)
         return moved
 
     def set_aside(self, folder: str) -> Path:
