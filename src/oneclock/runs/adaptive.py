@@ -1,13 +1,11 @@
 """The adaptive protocol: few runs to the best beta, or to the best pair of beta and learning rate.
 
-The first seed climbs. The neighbours of the best pair so far run (without learning rates: two betas, else four pairs);
-the climb moves to a better one and continues. If none is better, the diagonal neighbours run too: the best beta moves
-with the learning rate, so a valley may lie diagonally. The best pair is bracketed when all around it are worse, or the
-grid ends there. Then the best few get the other seeds, until one more would not change the choice.
+The first seed climbs: the neighbours of the best pair so far run, and the climb moves to a better one. If none is
+better, the diagonal neighbours run too, because the best beta moves with the learning rate. The best pair is bracketed
+when all around it are worse, or the grid ends there. Then the best few get the other seeds.
 
 Over learning rates, two kinds of pairs join the best few: the best pair of the recommended beta, because people ask
-what that beta costs, and every pair whose first seed is below the best mean, because it might be better. If the choice
-moves to a pair whose neighbours have not all run, the missing ones run too.
+what that beta costs, and every pair whose first seed is below the best mean, because it might be better.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from oneclock.rule import nearest_beta, resolve_rule
 from oneclock.runs.key import RunKey
-from oneclock.runs.protocols import KINDS, Losses, Protocol, Step, mean, protocol_from, ranked
+from oneclock.runs.protocols import KINDS, Losses, Protocol, Step, finite_or_inf, mean, protocol_from, ranked
 
 Pair = tuple[Any, Any]
 """(beta, learning rate); the learning rate is None where none are swept."""
@@ -28,11 +26,8 @@ Pair = tuple[Any, Any]
 FEW_BETAS, FEW_PAIRS = 3, 4
 """How many get more seeds: the best ones of the first seed."""
 
-BEGIN = "sqrt:7"
-"""The rule at whose beta a new study begins to climb, in its text form."""
-
-BEGAN = "piecewise:6000,0"
-"""The rule for older studies, which did not record where they began."""
+BEGIN, BEGAN = "sqrt:7", "piecewise:6000,0"
+"""The rules at whose beta a new study begins to climb, and an older one, which did not record where it began."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +70,7 @@ class Adaptive(Protocol):
     def _next(self, losses: Losses, base: RunKey, start: Pair) -> tuple[list[RunKey], str]:
         """The runs that bracket the best pair with the first seed; then seeds for the best few, and what these ask for.
 
-        The neighbours of the best pair are used all together or not at all, so that the order in which runs end changes
-        nothing.
+        The neighbours of the best pair count all together or not at all: the order in which runs end changes nothing.
         """
         seed = self.seeds[0]
         first = {(key.beta, key.lr): loss for key, loss in losses.items() if key.seed == seed}
@@ -99,10 +93,7 @@ class Adaptive(Protocol):
         return [base.at(beta, seed, lr) for beta, lr in wanted], ""
 
     def _turn(self, losses: Losses, first: Mapping[Pair, float], few: list[Pair], base: RunKey) -> _Turn:
-        """The next seed for a `few` of the pairs in `first`, until one more would not change the choice.
-
-        Over learning rates, a pair whose first seed lies below the best mean joins them.
-        """
+        """The next seed for a `few` of the pairs in `first`, until one more would not change the choice."""
         for count, after in enumerate((*self.seeds[1:], None), start=1):
             spent = {pair: [losses[base.at(pair[0], s, pair[1])] for s in self.seeds[:count]] for pair in few}
             means = {pair: mean(values) for pair, values in spent.items()}
@@ -124,10 +115,9 @@ class Adaptive(Protocol):
             which = "largest" if lr == max(self.learning_rates) else "smallest"
             state = "no neighbour of the best is better"
             beyond = f"; the best has the {which} learning rate: extend the study by more, the best may lie beyond"
-        enough = (
-            f"the best {turn.few} have run with every seed" if turn.every_seed else "one more seed would not change it"
-        )
+        every = f"the best {turn.few} have run with every seed"
         grid = len(self.betas) * len(self.lrs) * len(self.seeds)
+        enough = every if turn.every_seed else "one more seed would not change it"
         return f"{state}, and {enough}; {runs} runs where the whole grid has {grid}{beyond}"
 
     def baselines_step(self, losses: Losses, base: RunKey) -> tuple[list[RunKey], int]:
@@ -159,7 +149,7 @@ class Adaptive(Protocol):
 
 
 def recorded_protocol(values: Mapping[str, Any]) -> Protocol:
-    """The protocol in a `study.json`; older versions did not record where the adaptive one began."""
+    """The protocol in a `study.json`."""
     began = {"begin": BEGAN} if values.get("kind") == "adaptive" else {}
     return protocol_from(**began | dict(values))
 
@@ -174,7 +164,7 @@ class _Turn(NamedTuple):
 
 
 def settled(losses: Sequence[Sequence[float]]) -> bool:
-    """Whether one more seed for each beta would leave the best one best; `losses` has one row of seeds per beta.
+    """Whether one more seed for each beta (a row of `losses`) would leave the best one best.
 
     The seeds' spread is pooled over the betas; 4.54 is Student's 99 % point for three betas with two seeds.
 
@@ -204,14 +194,6 @@ def climb(
     """How far the climb has come, by the losses of the first seed; pairs in `extra` have run, and count from the start.
 
     The path moves only when all requested pairs have run, so it does not depend on the order in which runs end.
-
-    >>> bowl = lambda pair: (pair[0] - 0.9) ** 2 + (pair[1] - 2) ** 2
-    >>> losses, wanted = {}, [(0.5, 1)]
-    >>> while wanted:
-    ...     wanted, path, _ = climb([0.5, 0.9, 0.99], [1, 2, 4], (0.5, 1), losses)
-    ...     losses |= {pair: bowl(pair) for pair in wanted}
-    >>> path
-    [(0.5, 1), (0.5, 2), (0.9, 2)]
     """
     path, seen = [start], {start, *extra}
     while True:
@@ -222,7 +204,7 @@ def climb(
             if missing:
                 return Climb(missing, path, seen)
             best, *_ = ranked({pair: losses[pair] for pair in seen})
-            if _rank(losses[best]) < _rank(losses[path[-1]]):
+            if finite_or_inf(losses[best]) < finite_or_inf(losses[path[-1]]):
                 path.append(best)
                 break
         else:
@@ -230,11 +212,7 @@ def climb(
 
 
 def own_lr(lrs: Sequence[Any]) -> float | None:
-    """The user's own learning rate: a factor of 1 if it is among them, else the middle one.
-
-    >>> own_lr([0.25, 0.5, 1.0, 2.0]), own_lr([1e-4, 3e-4, 1e-3])
-    (1.0, 0.0003)
-    """
+    """The user's own learning rate: a factor of 1 if it is among them, else the middle one."""
     return 1.0 if 1.0 in lrs else sorted(lrs)[len(lrs) // 2]
 
 
@@ -248,14 +226,9 @@ def block(betas: Sequence[Any], lrs: Sequence[Any], pair: Pair) -> list[Pair]:
 
 
 def _near(values: Sequence[Any], value: Any) -> list[Any]:
-    """The value and its neighbours on either side."""
     ordered = sorted(values)
     index = ordered.index(value)
     return ordered[max(index - 1, 0) : index + 2]
-
-
-def _rank(loss: float) -> float:
-    return loss if math.isfinite(loss) else math.inf
 
 
 KINDS[Adaptive.kind] = Adaptive

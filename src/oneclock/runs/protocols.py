@@ -1,13 +1,12 @@
-"""Which runs are next, given the ended ones: pure functions, without files or training.
+"""Which runs are next, given the losses of the ended ones: pure functions, without files or training.
 
-A protocol is plain data. `next_step` looks at the losses so far and returns the runs to do now, or the reason why there
-are none left. Nothing is remembered between calls: after a crash the same losses give the same answer.
+Nothing is remembered between calls: after a crash the same losses give the same answer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -23,22 +22,13 @@ BASELINES = ((0.9, 0.999), (0.9, 0.95))
 Losses = Mapping[RunKey, float]
 """Best validation loss of every run that ended, lower is better: inf if it diverged, NaN if it failed."""
 
-OLD_NAMES = {
-    "arms": "baselines",
-    "rates": "learning_rates",
-    "again": "held_out_seeds",
-    "second": "second_stage",
-    "keep": "top_k",
-}
+OLD_NAMES = dict(arms="baselines", rates="learning_rates", again="held_out_seeds", second="second_stage", keep="top_k")
 """Names in the files of older studies -> their present names."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """The next step: `runs` to do now, or none and the `reason` why the protocol is done.
-
-    At most `at_most` runs are left, these included.
-    """
+    """The `runs` to do now, or none and the `reason` why; at most `at_most` are left, these included."""
 
     runs: tuple[RunKey, ...]
     at_most: int
@@ -62,7 +52,7 @@ class Protocol:
     kind: ClassVar[str]
 
     def step(self, losses: Losses, base: RunKey) -> Step:
-        """The tied runs to do now; `base` gives the experiment and the budget of the runs."""
+        """The tied runs to do now; `base` gives their experiment and budget."""
         raise NotImplementedError
 
     @property
@@ -77,11 +67,7 @@ class Protocol:
         return waiting, len(waiting)
 
     def as_data(self) -> dict[str, Any]:
-        """The protocol as plain data, with its kind; `protocol_from(**p.as_data()) == p`.
-
-        >>> protocol_from(**Paper().as_data()) == Paper()
-        True
-        """
+        """The protocol as plain data, with its kind; `protocol_from(**p.as_data()) == p`."""
         unset = ("seeds", "learning_rates", "held_out_seeds", "max_runs", "extra_betas")  # left out unless chosen
         return {"kind": self.kind} | {name: one for name, one in asdict(self).items() if one or name not in unset}
 
@@ -102,11 +88,11 @@ class Grid(Protocol):
     kind: ClassVar[str] = "grid"
 
     def step(self, losses: Losses, base: RunKey) -> Step:
-        keys = [base.at(beta, seed, lr) for seed in self.seeds for lr in self.lrs for beta in self.betas]
         betas: list[Beta] = [*self.betas, *self.baselines]
         last = [key for beta in betas for key in self._held_out(beta, losses, base)]
+        keys = [base.at(beta, seed, lr) for seed in self.seeds for lr in self.lrs for beta in self.betas] + last
         later = len(self.held_out_seeds) * len(betas) - len(last)
-        return _remaining([*keys, *last], losses, later, f"all {len(keys) + len(last)} runs of the grid have ended")
+        return _remaining(keys, losses, later, f"all {len(keys)} runs of the grid have ended")
 
     def _held_out(self, beta: Beta, losses: Losses, base: RunKey) -> list[RunKey]:
         """A beta's runs with the held-out seeds, at its best learning rate; none until that is known."""
@@ -157,9 +143,7 @@ KINDS: dict[str, type[Protocol]] = {"paper": Paper, "grid": Grid}
 
 
 def next_step(protocol: Protocol, losses: Losses, base: RunKey) -> Step:
-    """The runs to do now, those of the baselines first, or the reason why none are left.
-
-    `base` is the key of any run of the experiment: it gives the experiment and the budget of the runs.
+    """The runs to do now, those of the baselines first, or the reason why none are left; `base` is as in `step`.
 
     >>> step = next_step(Paper(), {}, RunKey("digits", 0.9, 1, budget=20_000))
     >>> len(step.runs), step.at_most
@@ -193,11 +177,7 @@ def protocol_from(kind: str, **values: Any) -> Protocol:
 
 
 def all_keys(protocol: Protocol, base: RunKey) -> list[RunKey]:
-    """The key of every run that the protocol may need.
-
-    >>> len(all_keys(Paper(seeds=(1, 2, 3)), RunKey("digits", 0.9, 1, budget=100)))
-    39
-    """
+    """The key of every run that the protocol may need."""
     betas: list[Beta] = [*protocol.betas, *protocol.baselines]
     seeds = (*protocol.seeds, *getattr(protocol, "held_out_seeds", ()))
     return [base.at(beta, seed, lr) for beta in betas for lr in protocol.lrs for seed in seeds]
@@ -222,7 +202,11 @@ def extended(before: Mapping[str, Any], protocol: AnyProtocol) -> AnyProtocol:
 
 def ranked(losses: Mapping[Any, float]) -> list[Any]:
     """Betas from the best loss to the worst, those without a finite loss last; a tie goes to the smaller beta."""
-    return sorted(losses, key=lambda beta: (losses[beta] if math.isfinite(losses[beta]) else math.inf, beta))
+    return sorted(losses, key=lambda beta: (finite_or_inf(losses[beta]), beta))
+
+
+def finite_or_inf(loss: float) -> float:
+    return loss if math.isfinite(loss) else math.inf
 
 
 def mean(values: Sequence[float]) -> float:
@@ -231,44 +215,44 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(kept) / len(kept) if kept else math.nan
 
 
-LISTS = ("betas", "seeds", "baselines", "learning_rates", "held_out_seeds")
+def _beta(value: Any, name: str) -> float:
+    return checked_beta(plain_float(value, name))
+
+
+def _pair(value: Any, name: str) -> tuple[float, ...]:
+    pair = _list(value, name, _beta)
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be pairs (beta1, beta2), such as {_KINDS[name][1]}, got {value!r}")
+    return pair
+
+
+_KINDS: dict[str, tuple[Callable[[Any, str], Any], str]] = {
+    "betas": (_beta, "[0.9, 0.99]"),
+    "seeds": (plain_int, "[1, 2, 3]"),
+    "baselines": (_pair, "[(0.9, 0.999)]"),
+    "learning_rates": (plain_float, "[0.001, 0.003]"),
+    "held_out_seeds": (plain_int, "[4, 5]"),
+    "extra_betas": (_beta, "[0.95]"),
+}
+"""What each list holds, and what it looks like."""
+
+LISTS = [name for name in _KINDS if name != "extra_betas"]
 """The lists by which a study can be extended."""
 
-_EXAMPLES = {
-    "betas": "[0.9, 0.99]",
-    "seeds": "[1, 2, 3]",
-    "baselines": "[(0.9, 0.999)]",
-    "learning_rates": "[0.001, 0.003]",
-    "held_out_seeds": "[4, 5]",
-    "extra_betas": "[0.95]",
-}
-"""What a list of each name looks like."""
+_COUNTS = ("top_k", "max_runs")
 
 
 def _plain(value: Any, name: str) -> Any:
     """A value of a protocol as plain tuples, floats and ints; ValueError for anything else."""
-    if name not in _EXAMPLES:
-        return plain_int(value, name) if name in _COUNTS and value is not None else value
-    values = _list(value, name)
-    if name.endswith("seeds"):
-        return tuple(plain_int(one, name) for one in values)
-    if name == "learning_rates":
-        return tuple(plain_float(one, name) for one in values)
-    if name != "baselines":
-        return tuple(checked_beta(plain_float(one, name)) for one in values)
-    pairs = tuple(tuple(checked_beta(plain_float(one, name)) for one in _list(pair, name)) for pair in values)
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{name} must be pairs (beta1, beta2), such as {_EXAMPLES[name]}, got {value!r}")
-    return pairs
+    if name in _KINDS:
+        return _list(value, name, _KINDS[name][0])
+    return plain_int(value, name) if name in _COUNTS and value is not None else value
 
 
-def _list(value: Any, name: str) -> tuple[Any, ...]:
+def _list(value: Any, name: str, plain: Callable[[Any, str], Any]) -> tuple[Any, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ValueError(f"{name} must be a list, such as {_EXAMPLES[name]}, got {value!r}")
-    return tuple(value)
-
-
-_COUNTS = ("top_k", "max_runs")
+        raise ValueError(f"{name} must be a list, such as {_KINDS[name][1]}, got {value!r}")
+    return tuple(plain(one, name) for one in value)
 
 
 def _check(protocol: Protocol) -> None:
@@ -280,9 +264,9 @@ def _check(protocol: Protocol) -> None:
             raise ValueError(f"{name} holds a value twice: {', '.join(map(str, values))}")
     if twice := {*(protocol.seeds or SEEDS)} & {*given.get("held_out_seeds", ())}:
         raise ValueError(f"held_out_seeds must differ from the seeds, got {sorted(twice)} in both")
-    if not all(0 < lr < math.inf for lr in given.get("learning_rates", ())):
-        shown = ", ".join(map(str, given["learning_rates"]))
-        raise ValueError(f"learning_rates must be finite numbers above 0, got {shown}")
+    lrs = given.get("learning_rates", ())
+    if not all(0 < lr < math.inf for lr in lrs):
+        raise ValueError(f"learning_rates must be finite numbers above 0, got {', '.join(map(str, lrs))}")
     for name in _COUNTS:
         if (count := given.get(name)) is not None and count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
