@@ -108,11 +108,3 @@ def error_bars(minima: Sequence[float]) -> tuple[float, float] | None:
     deviations = np.asarray(minima) - np.mean(minima)
     low, high = deviations[deviations < 0], deviations[deviations > 0]
     return tuple(float(np.sqrt(np.mean(side**2))) if len(side) else 0.0 for side in (low, high))  # type: ignore[return-value]
-
-
-def refuse_negative(sweep: Sweep) -> None:
-    """ValueError if a loss is 0 or below: shares of it say nothing."""
-    for run in (*sweep.tied, *sweep.untied):
-        if run.loss <= 0:
-            where = f"{sweep.name}: beta {run.beta}, seed {run.seed}"
-            raise ValueError(f"{where} has the loss {run.loss:g}; relative gaps need losses above 0")

@@ -16,7 +16,7 @@ from oneclock.runs.best import Best, at_best_lrs, cell_runs, judge, with_missing
 from oneclock.runs.noise import Cell
 from oneclock.runs.paired import Difference, Interval, PairedSweep, between
 from oneclock.runs.record import RunRecord
-from oneclock.runs.sweeps import Sweep, error_bars, refuse_negative
+from oneclock.runs.sweeps import Sweep, error_bars
 from oneclock.stats.exponents import Profiles, Surface, planned_steps, profiles_of, series_name, surface_of
 
 
@@ -177,7 +177,10 @@ class FittedSweep:
 
 def fitted(whole: Sweep) -> FittedSweep:
     """Fit a sweep once, for everything that is said about it."""
-    refuse_negative(whole)
+    for run in (*whole.tied, *whole.untied):
+        if run.loss <= 0:
+            where = f"{whole.name}: beta {run.beta}, seed {run.seed}"
+            raise ValueError(f"{where} has the loss {run.loss:g}; relative gaps need losses above 0")
     fit, steps = PairedSweep(cell_runs(whole.runs)), planned_steps(whole) or whole.t_es
     if steps is None:
         raise ValueError(

@@ -7,13 +7,13 @@ widen the CI (after Paule and Mandel, Hartung and Knapp). CIs of several compari
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from oneclock.rule import Rule
-from oneclock.runs.noise import Cell, t_reach
+from oneclock.runs.noise import t_reach
 from oneclock.runs.paired import LEVEL, Difference, Interval
 from oneclock.stats.experiments import FittedSweep, rule_beta
 
@@ -63,43 +63,28 @@ class RuleComparison:
         return self.interval is not None and 0 not in self.interval
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Outcome:
-    """A rule's beta in every sweep, and that beta as a mixture of swept ones (`FittedSweep.mixture`)."""
+    """A rule's beta in every sweep; None where it has none."""
 
     name: str
     betas: tuple[float | None, ...]
-    mixtures: tuple[Mapping[Cell, float] | None, ...]
 
 
 def outcome(rule: Rule, sweeps: Sequence[FittedSweep]) -> Outcome:
     """The rule's betas in every sweep, at the planned steps."""
-    return outcome_of(rule.name, [rule_beta(rule, sweep.steps) for sweep in sweeps], sweeps)
-
-
-def outcome_of(name: str, betas: Sequence[float | None], sweeps: Sequence[FittedSweep]) -> Outcome:
-    """The same for given betas."""
-    mixtures = tuple(sweep.mixture(beta) for sweep, beta in zip(sweeps, betas, strict=True))
-    return Outcome(name, tuple(betas), mixtures)
-
-
-def cvar(gaps: np.ndarray, share: float = 0.25) -> np.ndarray:
-    """The mean of the ceil(n * share) largest gaps, n along the last axis: how bad the worst quarter is.
-
-    >>> float(cvar(np.array([1.0, 2.0, 3.0, 4.0, 6.0])))
-    5.0
-    """
-    count = math.ceil(gaps.shape[-1] * share)
-    return np.partition(gaps, -count, axis=-1)[..., -count:].mean(axis=-1)
+    return Outcome(rule.name, tuple(rule_beta(rule, sweep.steps) for sweep in sweeps))
 
 
 def mean_max_cvar(gaps: np.ndarray) -> np.ndarray:
-    """(mean, max, CVaR) along the last axis, stacked in front.
+    """(mean, max, CVaR) along the last axis, stacked in front; CVaR is the mean of the worst quarter, rounded up.
 
-    >>> mean_max_cvar(np.array([1.0, 3.0]))
-    array([2., 3., 3.])
+    >>> mean_max_cvar(np.array([1.0, 2.0, 3.0, 4.0, 6.0]))
+    array([3.2, 6. , 5. ])
     """
-    return np.stack([gaps.mean(axis=-1), gaps.max(axis=-1), cvar(gaps)])
+    count = math.ceil(gaps.shape[-1] / 4)
+    worst = np.partition(gaps, -count, axis=-1)[..., -count:]
+    return np.stack([gaps.mean(axis=-1), gaps.max(axis=-1), worst.mean(axis=-1)])
 
 
 def rule_row(one: Outcome, sweeps: Sequence[FittedSweep]) -> RuleRow:
@@ -148,14 +133,11 @@ def compare(pairs: Sequence[tuple[Outcome, Outcome]], sweeps: Sequence[FittedSwe
 
 
 def _compare(first: Outcome, second: Outcome, sweeps: Sequence[FittedSweep], level: float) -> RuleComparison | None:
-    both = [one for one in zip(sweeps, first.mixtures, second.mixtures, strict=True) if one[1] and one[2]]
+    pairs = [(one, one.mixture(a), one.mixture(b)) for one, a, b in zip(sweeps, first.betas, second.betas, strict=True)]
+    both = [(sweep.fit, ours, theirs) for sweep, ours, theirs in pairs if ours and theirs]
     if not both:
         return None
-    estimates = [
-        (*sweep.fit.estimate(ours, theirs), sweep.fit.noise[0].spread)  # type: ignore[arg-type]
-        for sweep, ours, theirs in both
-        if ours != theirs
-    ]
+    estimates = [(*fit.estimate(ours, theirs), fit.noise[0].spread) for fit, ours, theirs in both if ours != theirs]
     with_noise = [one for one in estimates if one[2] > 0]
     values, errors, freedoms, spreads = zip(*with_noise, strict=True) if with_noise else ((),) * 4
     mean, interval = random_effects(values, errors, spreads, freedoms, level)

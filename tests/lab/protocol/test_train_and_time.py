@@ -8,7 +8,7 @@ from oneclock.lab.protocol.tables import time_to_target, train_robustness
 from oneclock.lab.protocol.train_and_time import _fitted_on_train
 from oneclock.rule import Fixed
 from oneclock.stats import as_json, read
-from oneclock.stats.rules import compare, outcome_of
+from oneclock.stats.rules import Outcome, compare
 
 # experiment -> beta -> (step, val_loss, train_loss) ..; budgets of 10,000, so that the refresh rule picks 0.9.
 CURVES = {
@@ -116,7 +116,7 @@ def steady(horizon=10_000):
     and far above that at 0.5 in some; beta 0.5 validates worst, so that no rule picks it. One more has `horizon`."""
     found = [
         {"experiment": f"e{number}", "beta": beta, "seed": seed, "budget": steps, "t_es": steps, "min_val_loss": val}
-        | {"min_train_loss": train * (1 + 0.0001 * (seed * round(100 * beta) % 5))}
+        | {"min_train_loss": train * (1 + 0.0001 * (seed * round(100 * beta) % 7))}
         for number in range(13)
         for steps in [horizon if number == 12 else 10_000]
         for beta, val, train in ((0.5, 3.0, 1.0), (0.9, 1.0, 1 + 0.03 * number), (0.99, 1.1, 1.02 + 0.03 * number))
@@ -130,7 +130,7 @@ def test_rules_are_compared_by_their_differences_in_each_experiment_and_not_by_t
     refresh, fixed = (named(found.train, name).all.mean for name in ("paper", "Fixed beta=0.99"))
     assert refresh.experiments.lower < fixed.value < refresh.experiments.upper
     sweeps = [_fitted_on_train(sweep) for sweep in read(steady()).sweeps]
-    rules = [outcome_of(str(beta), [beta] * 13, sweeps) for beta in (0.9, 0.99)]
+    rules = [Outcome(str(beta), (beta,) * 13) for beta in (0.9, 0.99)]
     (pair,) = compare([(rules[0], rules[1])], sweeps)
     assert (pair.experiments, pair.significant, pair.worse) == (13, True, 0)
     assert pair.interval.lower < pair.difference < pair.interval.upper < 0

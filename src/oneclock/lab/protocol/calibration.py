@@ -13,7 +13,7 @@ from oneclock.lab.protocol.resampling import NoiseFloor, noise_floors
 from oneclock.lab.protocol.risk import ProtocolRow, Risk, take_selected
 from oneclock.rule import CALIBRATED, Power, Refresh, Rule
 from oneclock.stats.experiments import FittedSweep, rule_beta
-from oneclock.stats.rules import Outcome, RuleComparison, compare, mean_max_cvar, outcome_of
+from oneclock.stats.rules import Outcome, RuleComparison, compare, mean_max_cvar
 
 CANDIDATES: tuple[float, ...] = tuple(range(300, 2001, 100))
 """The paper's values of R0."""
@@ -207,7 +207,7 @@ def _comparisons(
         return ()
 
     def at_t_es(rule: Rule) -> Outcome:
-        return outcome_of(rule.name, [rule_beta(rule, steps) for steps in data.horizons], sweeps)
+        return Outcome(rule.name, tuple(rule_beta(rule, steps) for steps in data.horizons))
 
     rivals: list[Rule] = [best_fixed(data, "mean"), best_fixed(data, "max")]
     if power is not None:

@@ -23,7 +23,7 @@ from oneclock.runs.paired import Interval, PairedSweep
 from oneclock.runs.sweeps import Sweep
 from oneclock.stats.experiments import FittedSweep
 from oneclock.stats.exponents import planned_steps
-from oneclock.stats.rules import RuleComparison, compare, mean_max_cvar, outcome_of
+from oneclock.stats.rules import Outcome, RuleComparison, compare, mean_max_cvar
 from oneclock.stats.verdict import comparison_words
 
 
@@ -87,7 +87,7 @@ def train_and_time_of(
     there = _on_training_losses(sweeps, data, with_train, seed)
     train = tuple(_train_row(there, row, with_train) for row in rows)
     fits = [_fitted_on_train(sweeps[index]) for index in with_train]
-    outcomes = [outcome_of(row.name, _at(row, with_train).betas, fits) for row in rows[:3]]
+    outcomes = [Outcome(row.name, _at(row, with_train).betas) for row in rows[:3]]
     comparisons = compare(list(combinations(outcomes, 2)), fits)
     return TrainAndTime(train, times, comparisons, tuple(comparison_words(comparisons, "training loss")))
 
