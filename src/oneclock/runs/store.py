@@ -45,7 +45,12 @@ class Study:
 
     @classmethod
     def open(cls, path: str | Path) -> Study:
-        """The study in a folder; ValueError if there is none."""
+        """The study in a folder, made by a sweep here or elsewhere: `best()`, `table()`, `rows()`, `experiments`.
+
+        >>> open_study("no-such-folder")
+        Traceback (most recent call last):
+        ValueError: no-such-folder holds no study: it has neither study.json nor runs/
+        """
         study = cls(path)
         if not any((study.path / name).exists() for name in ("study.json", "runs", PACKED)):
             raise ValueError(f"{path} holds no study: it has neither study.json nor runs/")
@@ -99,8 +104,8 @@ class Study:
         prefix = f"{safe_name(experiment)}/"
         rows = [self.row(one) for one in self.folders() if one.startswith(prefix) and one not in self.ended]
         begun = [row for row in rows if row.status != "damaged"]
-        lost = {row.key.folder: row.key for row in rows if row.status == "damaged" and row.beta == row.beta}
-        lost |= {key.folder: key for key in self.missing().get(experiment, ())}
+        damaged = [row.key for row in rows if row.status == "damaged" and row.beta == row.beta]
+        lost = {key.folder: key for key in (*damaged, *self.missing().get(experiment, ()))}
         for row in begun:
             lost.pop(row.key.folder, None)
         return [*map(with_learning_rate, begun), *waiting_runs(lost.values(), self.ended.values())]
@@ -177,11 +182,4 @@ class Study:
         return target
 
 
-def open_study(path: str | Path) -> Study:
-    """The study in a folder, made by a sweep here or elsewhere: `best()`, `table()`, `rows()`, `experiments`.
-
-    >>> open_study("no-such-folder")
-    Traceback (most recent call last):
-    ValueError: no-such-folder holds no study: it has neither study.json nor runs/
-    """
-    return Study.open(path)
+open_study = Study.open

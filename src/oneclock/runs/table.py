@@ -165,15 +165,15 @@ def _sweeps_of_records(path: Path) -> Sweeps:
     by_experiment: dict[str, list[RunRecord]] = {}
     for record in (*map(with_learning_rate, records), *waiting):
         by_experiment.setdefault(record.experiment, []).append(record)
-    measured = [name for name, runs in by_experiment.items() if any(run.has_loss for run in runs)]
-    if not measured:
+    if not any(record.has_loss for record in records):
         failed = [record for record in records if record.status == "failed"]
         why = f"{len(failed)} failed: {_reason(failed[0])}" if failed else "finish the sweep first"
         raise ValueError(f"{path} holds no finished run; {why}")
     states = Counter("unfinished" if one.status == "interrupted" else str(one.status) for one in records)
     ran_on = Counter(json.dumps(record.environment, sort_keys=True) for record in records).most_common()
     environments = [(json.loads(text), count) for text, count in ran_on if text != "{}"]
-    swept = _in_order(map(_sweep, map(by_experiment.__getitem__, sorted(measured))), missing)
+    measured = sorted({record.experiment for record in records if record.has_loss})
+    swept = _in_order((_sweep(by_experiment[name]) for name in measured), missing)
     return replace(swept, states=states, environments=tuple(environments))
 
 

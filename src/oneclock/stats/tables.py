@@ -92,12 +92,10 @@ def comparisons(analysis: Analysis) -> Table:
         name="rule-comparisons",
         title="Rules compared two at a time",
         columns=(
-            Column("Rule"),
-            Column("Against"),
+            *map(Column, ("Rule", "Against")),
             *interval_columns("mean", "Loss above it, %", ".2f", percent=True),
             Column("Experiments"),
-            Column("better", "Significantly"),
-            Column("worse", "Significantly"),
+            *(Column(title, "Significantly") for title in ("better", "worse")),
         ),
         rows=tuple(
             (one.first, one.second, one.difference, *bounds(one.interval), one.differing, one.better, one.worse)
@@ -113,8 +111,7 @@ def baselines(analysis: Analysis) -> Table:
         name="baselines",
         title="Baselines against the recommended beta",
         columns=(
-            Column("Experiment"),
-            Column("Betas"),
+            *map(Column, ("Experiment", "Betas")),
             Column("lr", form="g"),
             Column("Seeds"),
             Column("Loss", form=".4g"),
