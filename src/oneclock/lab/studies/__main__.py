@@ -31,7 +31,7 @@ def main() -> None:
         print(analyse.report_across([given.analyse / name for name in ("finetune", "size", "batch", "long")]))
         return
     if given.analyse:
-        print((turns if given.name in ("overfit", "horizon") else analyse).report(given.analyse))
+        print((turns if given.name in ("overfit", "horizon", "third") else analyse).report(given.analyse))
         return
     conditions = STUDIES[given.name]()
     if given.status:
@@ -39,7 +39,7 @@ def main() -> None:
         print(f"{given.name}: {sum(is_done(given.out, run) for run in runs)} of {len(runs)} runs are done")
         return
     if given.collect:
-        pack = write_curves if given.name == "horizon" else collect
+        pack = write_curves if given.name in ("horizon", "third") else collect
         print("{} of {} runs packed".format(*pack(conditions, given.out, given.collect)))
         return
     part, parts = map(int, given.part.split("/"))

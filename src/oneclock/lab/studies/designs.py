@@ -13,7 +13,7 @@ from itertools import product
 
 from oneclock.lab.studies.adapters import Start
 from oneclock.lab.studies.ensemble import Arm, Member, Schedule, Setting
-from oneclock.lab.studies.models import Gpt2, Llama, Mlp
+from oneclock.lab.studies.models import ConvNet, Gpt2, Llama, Mlp
 from oneclock.lab.studies.tasks import ImageTask, Task, TextTask
 
 
@@ -111,14 +111,48 @@ def horizon() -> list[Condition]:
 _DECAYS = (0.0, 1.0)
 
 
+def third() -> list[Condition]:
+    """The third test of the useful horizon: twelve sources that no other study has, and other models."""
+    schedules: tuple[Schedule, ...] = ("constant", "cosine", "linear", "wsd")
+    tables = (
+        ("penguins", 4, 3),
+        ("pima", 8, 2),
+        ("vehicle", 18, 4),
+        ("contraceptive", 9, 3),
+        ("spambase", 57, 2),
+        ("phoneme", 5, 2),
+        ("satimage", 36, 6),
+    )
+    series = (("italy-power-demand", 24, 2), ("osu-leaf", 61, 6), ("acsf1", 73, 10))
+    conditions = []
+    for (source, columns, classes), steps, schedule, decay in product(tables, (800, 5_000), schedules, (0.0, 0.5)):
+        setting = Setting(Mlp(columns, 32, 3, classes), steps, 32, _evaluations(steps), schedule)
+        tasks = [ImageTask(source, share, noise) for share, noise in ((0.25, 0.0), (1.0, 0.0), (1.0, 0.2))]
+        conditions += [_fresh(setting, task, 5e-4, (1.0,), decay, "third") for task in tasks]
+    for (source, points, classes), steps, schedule, decay in product(series, (800, 5_000), schedules, (0.0, 0.5)):
+        setting = Setting(ConvNet(points, classes), steps, 32, _evaluations(steps), schedule)
+        tasks = [ImageTask(source, share) for share in (0.25, 1.0)]
+        conditions += [_fresh(setting, task, 1e-3, (1.0,), decay, "third") for task in tasks]
+    for source, steps, schedule, decay in product(
+        ("shakespeare", "torch-headers"), (500, 2_000), schedules, (0.0, 0.5)
+    ):
+        setting = Setting(Gpt2(), steps, 4, _evaluations(steps), schedule)
+        for characters in (4_000, 20_000, 100_000):
+            task = TextTask(source, characters=characters, validation_windows=64)
+            conditions.append(_fresh(setting, task, 3e-3, (1.0,), decay, "third"))
+    return conditions
+
+
 def _evaluations(steps: int) -> int:
     return 100 if steps <= 1_000 else 1_000
 
 
-def _fresh(setting: Setting, task: Task, lr: float, rates: tuple[float, ...], decay: float) -> Condition:
-    """One condition of `horizon`; the law's beta only."""
+def _fresh(
+    setting: Setting, task: Task, lr: float, rates: tuple[float, ...], decay: float, study: str = "horizon"
+) -> Condition:
+    """One condition of `horizon` or `third`; the law's beta only."""
     parts = [str(task.characters)] if isinstance(task, TextTask) else [f"{task.share:g}-noise-{task.label_noise:g}"]
-    name = "-".join(["horizon", task.source, *parts, f"decay-{decay:g}", setting.schedule, str(setting.steps)])
+    name = "-".join([study, task.source, *parts, f"decay-{decay:g}", setting.schedule, str(setting.steps)])
     title = f"{type(setting.model).__name__} on {task.source}, {setting.steps:,} steps"
     return Condition(name, title, "heldout", setting, task, lr, rates, (tied_arm(law(setting.steps)),), (1,), decay)
 
@@ -246,6 +280,7 @@ def _exchanged(family: str) -> Condition:
 STUDIES: dict[str, Callable[[], list[Condition]]] = {
     "overfit": overfit,
     "horizon": horizon,
+    "third": third,
     "finetune": finetune,
     "batch": batch,
     "size": size,

@@ -129,7 +129,35 @@ class Mlp:
         return values
 
 
-Model = Llama | Gpt2 | Mlp
+@dataclass(frozen=True)
+class ConvNet:
+    """A classifier of time series: two convolutions with ReLU and stride 2, the mean over time, and a linear layer."""
+
+    inputs: int
+    classes: int
+    channels: int = 16
+    kernel: int = 5
+
+    def initial(self, random: torch.Generator) -> dict[str, Tensor]:
+        """New parameters of one member: He's initialization, biases 0."""
+        sizes = [(self.kernel, self.channels), (self.kernel * self.channels, self.channels)]
+        drawn = {}
+        for number, (before, after) in enumerate([*sizes, (self.channels, self.classes)]):
+            drawn[f"{number}"] = torch.randn(before, after, generator=random) * (2 / before) ** 0.5
+            drawn[f"{number}.bias"] = torch.zeros(1, after)
+        return drawn
+
+    def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
+        """Logits (E, B, classes) of series (E, B, inputs)."""
+        values = inputs[..., None]
+        for number in range(2):
+            windows = values.unfold(2, self.kernel, 2).flatten(3)  # (E, B, places, channels * kernel)
+            flat = torch.baddbmm(parameters[f"{number}.bias"], windows.flatten(1, 2), parameters[f"{number}"])
+            values = F.relu(flat).view(*windows.shape[:3], -1)
+        return torch.baddbmm(parameters["2.bias"], values.mean(2), parameters["2"])
+
+
+Model = Llama | Gpt2 | Mlp | ConvNet
 
 
 def losses(model: Model, parameters: Parameters, inputs: Tensor, targets: Tensor) -> Tensor:

@@ -59,8 +59,8 @@ class TextTask:
 
 @dataclass(frozen=True)
 class ImageTask:
-    """Images or rows of a table to classify: a share of the training data, with some wrong labels if asked for, and all
-    validation data.
+    """Images, time series or rows of a table to classify: a share of the training data, with some wrong labels if asked
+    for, and all validation data.
     """
 
     source: str
@@ -144,11 +144,15 @@ _IMAGES = {"digits": bundled.digits, "mnist-sample": bundled.mnist_sample, "fash
 def _images(source: str) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Training and validation data as vectors with their classes; 30 % validate.
 
-    Pixels lie between -1 and 1, the columns of a table have mean 0 and standard deviation 1.
+    Pixels lie between -1 and 1. Each column of a table has mean 0 and standard deviation 1, and so have all time
+    series of a source together.
     """
     if source in bundled.TABLES:
         rows, classes = bundled.TABLES[source]()
         values = torch.from_numpy(((rows - rows.mean(0)) / rows.std(0)).astype(np.float32))
+    elif source in bundled.SERIES:
+        rows, classes = bundled.SERIES[source]()
+        values = torch.from_numpy(((rows - rows.mean()) / rows.std()).astype(np.float32))
     else:
         pixels, classes = _IMAGES[source]()
         values = torch.from_numpy(pixels.astype(np.float32)) / 127.5 - 1

@@ -1,4 +1,4 @@
-"""Which curves of the studies `overfit` and `horizon` turn, and where. These are the numbers of their pages."""
+"""Which curves of the studies `overfit`, `horizon` and `third` turn, and where: the numbers of their pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parts(values: Sequence[float]) -> list[float]:
 
 def _share(key: RunKey) -> str:
     data = key.spec["data"]
-    if key.spec["data"]["source"] == "package-readmes":
+    if "characters" in data and not key.experiment.startswith("overfit"):
         return f"{data['characters']:,} characters"
     return f"{float(data['share'] if 'share' in data else data['characters'] / SHORT_TEXT):.0%} of the data"
 
