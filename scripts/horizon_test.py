@@ -1,10 +1,10 @@
 """The useful horizon put to the test: on simulated curves, and on the runs of three studies, cut and thinned.
 
 python scripts/horizon_test.py simulated
-python scripts/horizon_test.py studies/overfit --half development
+python scripts/horizon_test.py studies/overfit --half development    # --blind: the schedule is not told
 python scripts/horizon_test.py studies/overfit --half heldout
-python scripts/horizon_test.py studies/horizon --picture docs/images    # the fresh held-out half: tables and picture
-python scripts/horizon_test.py studies/third
+python scripts/horizon_test.py studies/horizon                         # the fresh held-out half
+python scripts/horizon_test.py studies/third --picture docs/images     # the third test: tables and picture
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Known:
     near: float = 0.0
     """The horizon by the second yardstick, `lowest_nearby`."""
     source: str = ""
+    told: bool = True
+    """Whether the method is told the schedule."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def thinned(curve: Curve, count: int) -> Curve:
 
 
 def ours(runs: Sequence[Known], cut: Callable[[Known], Curve]) -> Score:
-    answers = [(useful_horizon(cut(run), run.plan, run.schedule), run) for run in runs]
+    answers = [(useful_horizon(cut(run), run.plan, run.schedule if run.told else None), run) for run in runs]
     turning, staying = ([answer for answer, run in answers if run.turns is turns] for turns in (True, False))
     return Score(
         error=_factor([(answer.steps, run.horizon) for answer, run in answers]),
@@ -186,8 +188,11 @@ def report(runs: Sequence[Known]) -> None:
         for level in dict.fromkeys(getattr(run, factor) for run in clear):
             same = [run for run in clear if getattr(run, factor) == level]
             scores = [ours(same, lambda run, at=share: until(run.curve, at * run.plan)) for share in SHARES]
-            cells = " | ".join(f"{one.coverage:.2f}, {one.false or 0:.2f}" for one in scores)
-            print(f"| {level}: {len(same)} runs; coverage, false turns | {cells} |")
+            names = ("coverage", "false turns", "factor", "Brier score")
+            rows = [(one.coverage, one.false or 0.0, one.error, one.brier) for one in scores]
+            for name, values in zip(names, zip(*rows, strict=True), strict=True):
+                cells = " | ".join(f"{value:.3f}" if name == "Brier score" else f"{value:.2f}" for value in values)
+                print(f"| {level} ({len(same)} runs): {name} | {cells} |")
 
 
 def simulated(curves: int = 1000) -> None:
@@ -208,8 +213,9 @@ def simulated(curves: int = 1000) -> None:
 
 
 def picture(runs: Sequence[Known], folder: Path) -> None:
-    """Error by share of the plan for every method, and the coverage of the interval."""
-    clear = [run for run in runs if run.turns is not None]
+    """Error by share of the plan for every method, and the coverage of the interval, by the second yardstick."""
+    first = [run for run in runs if run.turns is not None]
+    clear = by_second_yardstick(first)
     found = by_share(clear)
     shares = tuple(100 * share for share in SHARES)
     ticks = tuple((share, f"{share:.0f}") for share in shares)
@@ -229,7 +235,7 @@ def picture(runs: Sequence[Known], folder: Path) -> None:
     groups = {
         "useful horizon": clear,
         "useful horizon, runs that turn": [run for run in clear if run.turns],
-        "useful horizon, second yardstick": by_second_yardstick(clear),
+        "useful horizon, first yardstick": first,
     }
     held = tuple(
         Trace(name, shares, _coverage(part), color, dash, marker, group=name)  # type: ignore[arg-type]
@@ -239,7 +245,7 @@ def picture(runs: Sequence[Known], folder: Path) -> None:
         Chart("Typical factor of error", x, number_axis("factor", 1, 1.05 * top), errors),
         Chart("Coverage of the 90 % interval", x, number_axis("horizons held, %", 50, 100), held),
     )
-    caption = f"{len(clear)} runs of the fresh held-out half, cut at a share of their plan."
+    caption = f"{len(clear)} runs of the third test, cut at a share of their plan."
     plot.save_figure(Figure("horizon-test", "The useful horizon put to the test", caption, charts), folder, ("svg",))
 
 
@@ -261,11 +267,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("study", help="the folder of the study overfit, horizon or third, or the word simulated")
     parser.add_argument("--half", choices=("development", "heldout"), default="heldout")
+    parser.add_argument("--blind", action="store_true", help="do not tell the method the schedule")
     parser.add_argument("--picture", type=Path, help="a folder for the picture")
     wanted = parser.parse_args()
     if wanted.study == "simulated":
         return simulated()
-    runs = known_runs(wanted.study, wanted.half)
+    runs = [replace(run, told=not wanted.blind) for run in known_runs(wanted.study, wanted.half)]
     report(runs)
     print("\n\nby the second yardstick: the lowest mean within a tenth of the elapsed time")
     report(by_second_yardstick(runs))
