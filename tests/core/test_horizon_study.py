@@ -1,4 +1,4 @@
-"""The useful horizon on real runs that overfit: what the page says of the held-out halves."""
+"""The useful horizon on real runs that overfit: what the page says of the held-out halves and of the third test."""
 
 import importlib.util
 import sys
@@ -56,9 +56,10 @@ def fresh(script):
     return script.known_runs(str(ROOT / "studies" / "horizon"), "heldout")
 
 
-def test_the_page_states_how_many_fresh_runs_turn():
+@pytest.mark.parametrize("study", ["horizon", "third"])
+def test_the_page_states_how_many_fresh_runs_turn(study):
     page = (ROOT / "docs/research/horizon.md").read_text()
-    study = ROOT / "studies" / "horizon"
+    study = ROOT / "studies" / study
     rows = {"all": "heldout"} | {name: name for name in ("constant", "cosine", "linear", "wsd")}
     for name, level in rows.items():
         found = counts(study, "split" if name == "all" else "schedule")
@@ -84,3 +85,48 @@ def test_the_page_states_what_came_out_of_the_fresh_half(script, fresh):
         assert rows[row] == value
     for method in (lambda run: run.plan, lambda run: early_stop(run.curve, run.plan).stop):
         assert first.error < script._factor([(method(run), run.horizon) for run in clear])
+
+
+@pytest.fixture(scope="module")
+def third(script):
+    runs = script.known_runs(str(ROOT / "studies" / "third"), "heldout")
+    return [run for run in runs if run.turns is not None]
+
+
+def _row(page, start, title):
+    """The cells of a row of the first table after `start`."""
+    table = page[page.index(start) :]
+    line = table[table.index(f"| {title} |") :].partition("\n")[0]
+    return [cell.strip() for cell in line.split("|")[2:-1]]
+
+
+def _percents(values):
+    return [f"{value:.0%}".replace("%", " %") for value in values]
+
+
+def test_the_page_states_what_came_out_of_the_third_test(script, third):
+    page, second = (ROOT / "docs/research/horizon.md").read_text(), script.by_second_yardstick(third)
+    start = f"| all {len(third)} clear runs |"
+    found = script.by_share(second)
+    ours = found["useful horizon"]
+    for title, scores in found.items():
+        row = "useful horizon, typical factor of error" if scores is ours else title
+        assert _row(page, start, row) == [f"{score.error:.2f}" for score in scores]
+    turning = script.by_share([run for run in second if run.turns])["useful horizon"]
+    first = script.by_share(third)["useful horizon"]
+    for title, values in (
+        ("coverage of our interval", [score.coverage for score in ours]),
+        ("coverage of the runs that turn", [score.coverage for score in turning]),
+        ("coverage, first yardstick", [score.coverage for score in first]),
+        ("turns found", [score.found for score in ours]),
+        ("false turns", [score.false for score in ours]),
+    ):
+        assert _row(page, start, title) == _percents(values)
+    assert _row(page, start, "Brier score of the forecast") == [f"{score.brier:.2f}" for score in ours]
+
+
+def test_the_page_states_the_coverage_of_the_third_test_by_the_number_of_evaluations(script, third):
+    page = (ROOT / "docs/research/horizon.md").read_text()
+    start = "| third test, whole runs, thinned to evaluations |"
+    for title, runs in (("coverage", script.by_second_yardstick(third)), ("coverage, first yardstick", third)):
+        assert _row(page, start, title) == _percents(script.by_count(runs).values())

