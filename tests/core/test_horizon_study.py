@@ -128,5 +128,5 @@ def test_the_page_states_what_came_out_of_the_third_test(script, third):
 def test_the_page_states_the_coverage_of_the_third_test_by_the_number_of_evaluations(script, third):
     page = (ROOT / "docs/research/horizon.md").read_text()
     start = "| third test, whole runs, thinned to evaluations |"
-    for title, runs in (("coverage", script.by_second_yardstick(third)), ("coverage, first yardstick", third)):
+    for title, runs in (("coverage now", script.by_second_yardstick(third)), ("now, first yardstick", third)):
         assert _row(page, start, title) == _percents(script.by_count(runs).values())

@@ -20,6 +20,7 @@ _TURN = 0.5  # before any evaluation: the probability that a run with a constant
 _EARLIEST = 0.02  # of the plan: the prior has as little mass before it as there is time
 _LOWER = 3.0  # noise standard deviations: a later loss lower by so much rules a turn out
 _MANY = 20  # evaluations from which their noise is known well
+_LEAST = 3  # evaluations in which no turn can be confirmed, so that the interval always ends at the plan
 _AHEAD = 12  # places between the last evaluation and the end of the plan
 _NEAR = 4  # a turn in the first 1 / _NEAR of a long curve is looked at again, in that part alone
 
@@ -70,8 +71,9 @@ def turns(
 
 def outside(evaluations: int, turned: bool) -> float:
     """The share of the weights, wider than they need be, that is left out of the 90 % interval: set on test runs."""
-    few, some, many = (0.6, 0.65, 0.75) if turned else (0.25, 0.35, 0.35)
-    return few if evaluations < _MANY else some if evaluations <= GROUPS else many
+    if not turned:
+        return 0.45 if evaluations <= _LEAST else 0.35
+    return 0.6 if evaluations < _MANY else 0.65 if evaluations <= GROUPS else 0.75
 
 
 def _weighed(
