@@ -161,16 +161,18 @@ def test_a_checkpoint_of_parameters_in_another_order_is_refused_and_nothing_is_l
 
 
 def test_a_compiled_step_is_right_too():
-    ours, plain = (torch.nn.Parameter(torch.ones(4, 3)) for _ in range(2))
-    optimizer = BalancedAdamW([ours], lr=0.1, beta=0.9)
-    reference = torch.optim.AdamW([plain], lr=0.1, betas=(0.9, 0.9), foreach=False)
-    compiled = torch.compile(optimizer.step, backend="eager")
-    for step in range(5):
-        plain.grad = torch.randn(3, 4).T.contiguous()
-        ours.grad = plain.grad.T.contiguous().T if step >= 2 else plain.grad.clone()
-        compiled()
-        reference.step()
-        torch.testing.assert_close(ours, plain)
+    """Also for the second shape in a process, whose sizes torch compiles as variables."""
+    for rows, columns in ((4, 3), (5, 7)):
+        ours, plain = (torch.nn.Parameter(torch.ones(rows, columns)) for _ in range(2))
+        optimizer = BalancedAdamW([ours], lr=0.1, beta=0.9)
+        reference = torch.optim.AdamW([plain], lr=0.1, betas=(0.9, 0.9), foreach=False)
+        compiled = torch.compile(optimizer.step, backend="eager")
+        for step in range(5):
+            plain.grad = torch.randn(columns, rows).T.contiguous()
+            ours.grad = plain.grad.T.contiguous().T if step >= 2 else plain.grad.clone()
+            compiled()
+            reference.step()
+            torch.testing.assert_close(ours, plain)
 
 
 def test_the_scaler_loses_one_step_in_words_when_a_parameter_becomes_a_view():

@@ -215,7 +215,7 @@ class BalancedAdam(torch.optim.Adam):
         if compiling or not all(map(fused_lists.is_walkable, lists[0])):
             self._leave_fused(group)  # a compiled step would keep the copies of `align`; torch's loop needs none
         else:
-            fused_lists.align(lists, self.state, self._checked)
+            torch.compiler.disable(fused_lists.align)(lists, self.state, self._checked)  # inside a compiled step too
         return has_complex
 
     def _leave_fused(self, group: dict[str, Any]) -> None:
