@@ -1,4 +1,4 @@
-"""`oneclock report`: tables, figures and one interactive page of a study, or of the paper's data."""
+"""`oneclock report`: tables, figures and one page of a study, or of the paper's data."""
 
 from __future__ import annotations
 
