@@ -55,6 +55,14 @@ def test_advise(tmp_path, losses):
     assert_valid(printed(*words), "advise")
 
 
+def test_advise_without_a_beta(tmp_path):
+    table = tmp_path / "log.csv"
+    table.write_text("epoch,val_loss\n" + "".join(f"{epoch},{3 / epoch}\n" for epoch in range(1, 11)))
+    document = printed("advise", str(table), "--json")
+    assert document["beta"] is None
+    assert_valid(document, "advise")
+
+
 def test_evidence():
     jsonschema.validate(printed("evidence", "--json"), json.loads(schema.text("evidence")))
 

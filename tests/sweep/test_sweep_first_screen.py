@@ -107,6 +107,8 @@ def test_retry_needs_nothing_but_the_study(said, tmp_path):
     assert "1 failed run will be tried again" in said("retry", tmp_path / "s")
     said(*line)
     assert [row.status for row in Plan.read(tmp_path / "s").rows()] == ["finished"]
+    assert "has no failed run: nothing to try again" in said("retry", tmp_path / "s")
+    assert "0 runs of together" not in said(*line)
 
 
 def test_the_time_left_is_that_of_the_workers_that_will_run(tmp_path):

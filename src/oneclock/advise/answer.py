@@ -96,7 +96,7 @@ def advise(
 
     Args:
         source: A log, its path, a table (a DataFrame or a mapping of columns), a run, or several of them: then seeds of
-            one experiment. Where they name different betas, the two with the lowest loss count.
+            one experiment. Where they name different betas, the two with the lowest loss are used.
         budget: The planned length; by default the log's own, else the last evaluation.
         schedule: The learning rate over the plan: "constant", "cosine", "linear" or "wsd"; by default a guess from the
             learning rates in the log.

@@ -96,7 +96,7 @@ def _about_runs(advice: Advice, runs: Sequence[LoggedRun], kept: Sequence[Logged
     plans = {run.arguments.max_steps for run in kept}
     return [
         (len(runs) > 1, f"{len(runs)} runs are taken as seeds of one experiment; {count}"),
-        (len(kept) < len(runs), f"of their betas the two with the lowest loss count: {len(kept)} runs"),
+        (len(kept) < len(runs), f"only the two betas with the lowest loss are used: {len(kept)} runs"),
         (len(plans) > 1, "the runs were planned for different lengths: the longest counts as the plan"),
         (advice.diverged, "a run diverged: nothing after its last finite loss counts"),
         (broken > 0, f"losses that are not finite: {broken}; the run may have diverged"),

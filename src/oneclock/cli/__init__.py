@@ -70,6 +70,8 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("ONECLOCK_DEBUG"):
             raise
         message = _about_negative(arguments, error) or getattr(error, "format_message", error.__str__)()
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            message = f"{error.filename}: {error.strerror}"
         if getattr(error, "name", None) == "torch":
             message = "this needs torch: pip install 'oneclock[torch]'"
         code = _complain(" ".join(message.replace(": Value error, ", ": ").split()), 2)

@@ -53,6 +53,8 @@ def command(
 
     oneclock evidence --figure evidence.svg
     """
+    if as_json and (list_sources or figure is not None):
+        raise ValueError("--json prints the losses: leave out --sources and --figure")
     every = (*sweeps(), *own_sweeps(add))
     if figure is not None:
         from oneclock.lab.evidence.figure import draw_svg

@@ -37,6 +37,9 @@ def retry(study: StudyFolder) -> None:
     opened = Study.open(study)
     with take_alone(opened.path):
         count = opened.forget_failed()
+    if not count:
+        print(printable(f"{opened.path} has no failed run: nothing to try again"))
+        return
     runs = f"{count} failed run{'' if count == 1 else 's'} will be tried again"
     print(f"{runs}; run the same `oneclock sweep` again, with --keep-runs if your code has changed")
 
@@ -58,8 +61,9 @@ def work(
 ) -> None:
     """Work on the free runs of a study until it is done. Start any number of workers, on any machines.
 
-    On SIGTERM, SIGUSR1 and Ctrl-C the runs save what they can, and the worker ends with exit code 130. Other workers
-    continue its runs. In a Slurm job it stops before the job's time limit, and has the job queued again.
+    After SIGTERM, SIGUSR1 or Ctrl-C its runs save and other workers continue them. Its exit code is then 130.
+
+    In a Slurm job it stops before the job's time limit, and has the job queued again.
     """
     import oneclock.lab.sweep_target  # noqa: F401 (a target of the study may be an experiment)
     from oneclock.runs.store import open_study

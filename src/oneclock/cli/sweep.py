@@ -121,6 +121,11 @@ def _check(asked: SimpleNamespace) -> None:
     for name, engines in _ONLY_FOR.items():
         if getattr(asked, name) is not None and asked.cluster not in engines:
             raise ValueError(f"--{name.replace('_', '-')}: only for --cluster {' or '.join(engines)}")
+    if asked.cluster is not None and asked.cluster not in SUBMITTED and ":" not in asked.cluster:
+        names = ", ".join(SUBMITTED)
+        raise ValueError(f"--cluster takes {names} or a Dask address such as tls://host:port, got {asked.cluster!r}")
+    if asked.try_first and asked.dry_run:
+        raise ValueError("--dry-run runs nothing, and --try trains one run: give one of them")
     if asked.data_dir is not None and (asked.plan_only or asked.cluster in SUBMITTED):
         raise ValueError("workers do not get --data-dir: set ONECLOCK_DATA instead, here and where they run")
 
@@ -139,7 +144,8 @@ def _plan(asked: SimpleNamespace) -> Plan:
     if not (out / "study.json").exists():
         if extend:
             raise ValueError(f"{out} holds no study to extend; name one with --out")
-        raise ValueError("name what to sweep: a function (file.py:train), --command, an experiment, or a study (--out)")
+        given = "a function (file.py:train), --command, an experiment, or a study (--out)"
+        raise ValueError(f"name what to sweep: {given}; {out} holds no study")
     before = Plan.read(out)
     if (values or asked.protocol) and not extend:
         raise ValueError(f"{out} holds a study: add to it with --extend, or name what to sweep")

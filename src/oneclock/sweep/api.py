@@ -237,7 +237,7 @@ def plan_in_words(plan: Plan, workers: int | None = None) -> list[str]:
     duration = f", about {span(seconds)} on {where}" if seconds else ""
     steps = sum(left[target.name] * target.budget for target in plan.targets)
     total = f"in all at most {sum(left.values())} runs of together {steps:,} steps{duration}"
-    return [*lines, _axes(plan.described["protocol"]), total]
+    return [*lines, _axes(plan.described["protocol"]), *([total] if steps else [])]
 
 
 def _axes(protocol: Mapping[str, Any]) -> str:
@@ -247,7 +247,7 @@ def _axes(protocol: Mapping[str, Any]) -> str:
     'betas 0.5, 0.9; baselines 0.9/0.999; seeds 1, 2'
     """
     words = []
-    for name in ("betas", "baselines", "learning_rates", "seeds"):
+    for name in ("betas", "learning_rates", "baselines", "seeds"):
         values = [one if isinstance(one, list | tuple) else (one,) for one in protocol.get(name) or ()]
         shown = ", ".join("/".join(f"{part:g}" for part in one) for one in values)
         words += [f"{name.replace('_', ' ')} {shown}"] if shown else []

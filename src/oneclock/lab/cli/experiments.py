@@ -12,13 +12,13 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting: optimizer.lr=1e-4.")
     ] = None,
-    laptop: Annotated[bool, typer.Option("--laptop", help="List the laptop-sized twins instead.")] = False,
+    laptop: Annotated[bool, typer.Option("--laptop", help="List the laptop-sized versions.")] = False,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Make two steps at full size, without data: memory and pace.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The experiments of the paper, or their laptop-sized twins, or all settings of one.
+    """The experiments of the paper, or their laptop-sized versions, or all settings of one.
 
     oneclock lab experiments
 

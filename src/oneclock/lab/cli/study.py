@@ -29,15 +29,15 @@ def command(
 ) -> None:
     """Run a whole study: sweeps, analysis and report. The same command again continues it.
 
-    laptop: the paper's method over eleven laptop-sized twins of its experiments.
+    laptop: the paper's method over laptop-sized versions of its eleven experiments.
 
-    series: two of the twins over 250 to 16,000 steps; only the horizon differs.
+    series: two of these over 250 to 16,000 steps; only the horizon differs.
 
     fashion: three vision models on Fashion-MNIST, to test the results of the others.
 
     joint: beta and learning rate tuned together, 250 to 64,000 steps.
 
-    short: the eleven twins over 300 steps, three betas and torch's own pair at tuned rates.
+    short: all eleven over 300 steps, three betas and torch's default betas, learning rates tuned.
 
     brief: the same over 150 steps, with the betas of the two candidates that short left.
 

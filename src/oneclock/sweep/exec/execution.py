@@ -278,14 +278,14 @@ def check_address(address: str, insecure: bool = False) -> None:
 
     >>> check_address("tls://10.0.0.5:8786")
     >>> check_address("tcp://10.0.0.5:8786", insecure=True)
-    >>> check_address("tcp://10.0.0.5:8786")
+    >>> check_address("tcp://a")
     Traceback (most recent call last):
-    ValueError: tcp://10.0.0.5:8786 executes code from anyone who can reach it: use Dask's TLS (tls://..), or insecure
+    ValueError: tcp://a executes code from anyone who can reach it: use Dask's TLS (tls://..), or insecure (--insecure)
     """
     parts = urlsplit(address if "//" in address else f"tcp://{address}")
     trusted = insecure or parts.scheme in ("tls", "inproc") or parts.hostname == "localhost"
     with suppress(ValueError):  # a name is no address
         trusted = trusted or ipaddress.ip_address(parts.hostname or "").is_loopback
     if not trusted:
-        way = "use Dask's TLS (tls://..), or insecure"
+        way = "use Dask's TLS (tls://..), or insecure (--insecure)"
         raise ValueError(f"{address} executes code from anyone who can reach it: {way}")
