@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from oneclock.plain_text import printable
 from oneclock.report import words
 from oneclock.report.several import overview_table
-from oneclock.report.tables import headings, shown_cells
+from oneclock.report.tables import shown_cells
 from oneclock.runs.paired import Interval
 from oneclock.stats.analyse import Analysis
 from oneclock.stats.experiments import ExperimentResult
@@ -49,32 +50,56 @@ def details(analysis: Analysis, width: int = 80) -> str:
 
 
 def table_lines(table: Table, width: int) -> Iterator[str]:
-    """A table under its title, with its notes; nothing if it has no rows."""
+    """A table under its title, with its notes; nothing if it has no rows, and no empty column of a group."""
     if table.rows:
         yield from ("", *wrapped([table.title], width))
-        yield from columns(headings(table), shown_cells(table), width)
+        cells = shown_cells(table)
+        kept = [at for at, one in enumerate(table.columns) if not one.group or any(row[at] != "-" for row in cells)]
+        heads, groups = zip(*((table.columns[at].title, table.columns[at].group) for at in kept), strict=True)
+        yield from columns(heads, [[row[at] for at in kept] for row in cells], width, groups)
         yield from wrapped(table.notes, width)
 
 
-def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def columns(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], width: int, groups: Sequence[str] = ()
+) -> Iterator[str]:
     """Rows of text under their heads, the first column left and the others right; a row too wide continues below.
+
+    The columns of a group have its name above them and are not separated.
 
     >>> list(columns(("a", "b"), [("one", "2")], 20))
     ['a    b', 'one  2']
+    >>> list(columns(("a", "b", "c"), [("one", "2", "3")], 20, ("", "both", "both")))
+    ['     both', 'a    b  c', 'one  2  3']
     """
-    table = [heads, *rows]
-    wide = [max(len(row[column]) for row in table) for column in range(len(heads))]
-    for first, *cells in table:
-        line = first.ljust(wide[0])
-        if len(line) > width:
-            yield from textwrap.wrap(first, width)
-            line = ""
-        for cell, room in zip(cells, wide[1:], strict=True):
-            if len(line) + 2 + room > width:
+    wide = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
+    lines: list[list[tuple[str, list[int]]]] = [[]]  # the groups of columns on each line below one another
+    used = wide[0]
+    for name, members in groupby(range(1, len(heads)), key=lambda at: groups[at] if groups and groups[at] else at):
+        group, title = list(members), name if isinstance(name, str) else ""
+        wide[group[0]] += max(0, len(title) - sum(wide[at] + 2 for at in group) + 2)
+        room = sum(wide[at] + 2 for at in group)
+        if used + room > width:
+            lines.append([])
+            used = 3
+        lines[-1].append((title, group))
+        used += room
+    for row in (None, heads, *rows):
+        start = "" if row is None else row[0]
+        if len(start) > width:
+            yield from textwrap.wrap(start, width)
+            start = "   "
+        for number, parts in enumerate(lines):
+            line = "   " if number else start.ljust(wide[0])
+            for title, group in parts:
+                cells = (
+                    [row[at].rjust(wide[at]) for at in group]
+                    if row
+                    else [title.ljust(sum(wide[at] + 2 for at in group) - 2)]
+                )
+                line += "".join(f"  {cell}" for cell in cells)
+            if row or line.strip():
                 yield line.rstrip()
-                line = "   "
-            line += "  " + cell.rjust(room)
-        yield line.rstrip()
 
 
 def wrapped(sentences: Iterable[str], width: int) -> Iterator[str]:
