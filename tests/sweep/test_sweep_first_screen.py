@@ -73,7 +73,7 @@ def test_an_option_that_is_given_twice_counts_in_full(said, tmp_path):
     words += ["--protocol", "grid", "--learning-rates", "1,2", "--learning-rates", "3"]
     text = " ".join(said("sweep", "vit-digits", *words, "--dry-run", "--out", tmp_path / "s").split())
     assert "betas 0.5, 0.9, 0.99; learning rates 1, 2, 3; baselines 0.9/0.999, 0.9/0.95" in text
-    assert "with seeds 1, 2" in text
+    assert "; seeds 1, 2 in all" in text
     assert "at most 30 to go" in text
 
 
