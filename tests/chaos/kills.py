@@ -106,5 +106,5 @@ class TorchrunKills(Kills):
         torchrun = shutil.which("torchrun", path=str(Path(sys.executable).parent)) or "torchrun"
         text = f"{torchrun} --standalone --nproc-per-node 2 {SCRIPT} {{beta}} {{seed}} {{folder}}"
         line = [sys.executable, "-m", "oneclock", "sweep", "--command", text, "--budget", "40", "--jobs", "1"]
-        line += ["--retries", "20", *QUICK, "--betas", "0.5,0.9"]
+        line += ["--retries", "20", "--betas", "0.5,0.9", *QUICK[2:]]
         Restarted.__init__(self, folder, lambda study: [*line, "--out", str(study)], PACE="0.1")
