@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneclock.runs.files import SCHEMA, write_json
+from oneclock.runs.files import SCHEMA, read_json, write_json
 from oneclock.runs.folder import RunFolder, runs_of
 from oneclock.runs.key import RunKey, differences, hash_of, safe_name
 from oneclock.runs.table import read_source
@@ -154,6 +154,16 @@ def test_a_step_that_is_not_whole_is_refused_when_it_is_logged(run):
         run.log(1.5, val_loss=1.0)
     run.log(2.0, val_loss=1.0)
     assert [point.step for point in run.points()] == [2]
+
+
+def test_a_seal_counts_whatever_the_schema_says(tmp_path):
+    write_json(tmp_path / "a.json", {"x": 1})
+    text = (tmp_path / "a.json").read_text()
+    assert f'"schema": {SCHEMA}' in text
+    for schema in range(SCHEMA):  # 1 is one bit away from 3; a record of schema 1 has no seal
+        (tmp_path / "a.json").write_text(text.replace(f'"schema": {SCHEMA}', f'"schema": {schema}'))
+        with pytest.raises(ValueError, match="its seal does not match"):
+            read_json(tmp_path / "a.json")
 
 
 def test_a_missing_run_says_so(tmp_path):

@@ -49,7 +49,7 @@ def unsealed(data: bytes, source: object) -> dict[str, Any]:
     seal = value.pop("seal", None)
     before, mark, end = data.rpartition(f'"{seal}"'.encode())
     whole = bool(mark) and _seal(before) == seal and end.split() == [b"}"] if schema > 2 else seal == hash_of(value)
-    if schema > 1 and not whole:
+    if (schema > 1 or seal is not None) and not whole:
         raise Damaged(f"{source} is damaged: its content has changed since it was written (its seal does not match)")
     return value
 
