@@ -57,6 +57,18 @@ def calm(tmp_path_factory):
     return chaos.table(study)
 
 
+def test_a_worker_refuses_code_that_is_not_that_of_the_plan(tmp_path):
+    train = tmp_path / "train.py"
+    train.write_text("def train(beta, seed, run):\n    run.log(run.budget, val_loss=1.0 + beta)\n")
+    study = planned(tmp_path / "study", target=f"{train}:train")
+    train.write_text(train.read_text().replace("1.0", "2.0"))
+    with pytest.raises(ValueError, match=r"the code has changed since the plan of .* was written \(train.py\)"):
+        work(study, quiet=True)
+    planned(study, target=f"{train}:train")
+    assert work(study, quiet=True) is None
+    assert {run.best_loss for run in Study(study).rows()} == {2.5, 2.9, 2.99}
+
+
 def test_workers_that_come_and_go_together_leave_each_other_alone(tmp_path):
     line = (
         "import sys; from pathlib import Path; from oneclock.runs.lock import join, leave\n"

@@ -106,6 +106,12 @@ class Plan:
                 since = f"the code behind {self.path} has changed since its runs were made ({', '.join(changed)})"
                 raise ValueError(f"{since}; {way}, or choose another folder")
 
+    def check_same_code(self) -> None:
+        """ValueError if `study.json` names other code: a worker does not write it, and it says what the runs trained."""
+        for _, changed in self._changed_code(self._before() or {"targets": None}):
+            since = f"the code has changed since the plan of {self.path} was written ({', '.join(changed)})"
+            raise ValueError(f"{since}; give the sweep's command again, with --plan-only for workers")
+
     def _keeps(self, key: RunKey) -> bool:
         """Whether the run has ended and did not fail."""
         end = self.study.ended.get(key.folder)

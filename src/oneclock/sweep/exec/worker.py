@@ -70,6 +70,7 @@ def shared_plan(study: str | Path) -> Plan:
     refuse_packed(before.path)
     plan = Plan(before.path, [target.afresh() for target in before.targets], before.protocol)
     plan.check()
+    plan.check_same_code()
     return plan
 
 
