@@ -44,7 +44,7 @@ class Kills(Restarted):
                 send(victims, signal.SIGKILL)
                 wrong += self.finished()
                 if what in ("driver and server", "everything"):
-                    self.orphans |= {*self.runners().of("child")}
+                    self.orphans |= self.orphaned()
                 return what, wrong + (self.ended(-9) if driver.pid in victims else [])
 
     def victims(self, what: str, dice: random.Random) -> list[int]:
@@ -57,6 +57,15 @@ class Kills(Restarted):
         victims = driver + [pid for pid, kind in found.items() if kind in wanted]
         dice.shuffle(victims)
         return victims
+
+    def orphaned(self) -> set[int]:
+        """The children that nobody ends before the next sweep. A dying run, or a shell that it left, may start more."""
+        self.marked.gone("server", "run", within=10.0)
+        before, children = None, {*self.marked.of("child")}
+        while children != before:
+            time.sleep(0.2)
+            before, children = children, {*self.marked.of("child")}
+        return children
 
     def runners(self):
         """The processes that servers and runs are found among."""
@@ -81,6 +90,9 @@ class ClusterKills(Kills):
         time.sleep(dice.uniform(*self.pauses))
         self.workers.kill_worker(dice.randrange(2))
         return "worker", self.finished()
+
+    def orphaned(self) -> set[int]:
+        return {*self.workers.marked.of("child")}  # the workers start other runs at once
 
     def runners(self):
         return self.workers.marked
