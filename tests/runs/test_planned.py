@@ -34,6 +34,16 @@ def test_no_run_of_a_committed_study_is_missing(study):
     assert Study(STUDIES / study).missing() == {}
 
 
+def test_what_is_missing_of_one_experiment_is_its_part_of_all(tmp_path):
+    study = swept(tmp_path / "a")
+    header = dict(study.header)
+    header["targets"] = [*header["targets"], {"name": "y", "budget": 100}]
+    everything = missing_runs(header, [])
+    assert [*everything] == ["x", "y"]
+    for name in ("x", "y"):
+        assert missing_runs(header, [], name) == {name: everything[name]}
+
+
 @pytest.mark.parametrize("lost", ["run.json", "result.json", "."])
 @pytest.mark.parametrize("protocol", ["paper", "grid", "adaptive"])
 def test_a_lost_file_or_folder_is_said(tmp_path, lost, protocol):

@@ -12,8 +12,12 @@ from oneclock.runs.protocols import Protocol, all_keys, next_step
 from oneclock.runs.record import RunRecord
 
 
-def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[str, list[RunKey]]:
+def missing_runs(
+    header: Mapping[str, Any], ended: Iterable[RunRecord], only: str | None = None
+) -> dict[str, list[RunKey]]:
     """The next planned runs of the study in `header` (its `study.json`), by experiment; none if it is complete.
+
+    With `only`, those of that experiment: a study may have a hundred.
 
     >>> grid = {"kind": "grid", "betas": [0.5, 0.9], "seeds": [1]}
     >>> done = RunRecord(RunKey("a", 0.5, 1, 9), "finished", 9, best_loss=2.0)
@@ -26,8 +30,9 @@ def missing_runs(header: Mapping[str, Any], ended: Iterable[RunRecord]) -> dict[
         protocol = recorded_protocol(header["protocol"])
         for target in header["targets"]:
             base = RunKey(str(target.get("experiment") or target.get("name")), 0.0, 0, target["budget"])
-            own = [run for run in runs if run.experiment == base.experiment]
-            missing[base.experiment] = _asked_for(protocol, base, own)
+            if only in (None, base.experiment):
+                own = [run for run in runs if run.experiment == base.experiment]
+                missing[base.experiment] = _asked_for(protocol, base, own)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"study.json is not a study of oneclock: {error!r}") from None
     return {name: keys for name, keys in missing.items() if keys}

@@ -105,7 +105,7 @@ class Study:
         rows = [self.row(one) for one in self.folders() if one.startswith(prefix) and one not in self.ended]
         begun = [row for row in rows if row.status != "damaged"]
         damaged = [row.key for row in rows if row.status == "damaged" and row.beta == row.beta]
-        lost = {key.folder: key for key in (*damaged, *self.missing().get(experiment, ()))}
+        lost = {key.folder: key for key in (*damaged, *self.missing(experiment).get(experiment, ()))}
         for row in begun:
             lost.pop(row.key.folder, None)
         return [*map(with_learning_rate, begun), *waiting_runs(lost.values(), self.ended.values())]
@@ -119,9 +119,11 @@ class Study:
         under_way = bool(holder(self.path) or workers(self.path))
         return choosing.best_of([*runs, *self._without_result(name)], under_way)
 
-    def missing(self) -> dict[str, list[RunKey]]:
-        """The planned runs that have not ended, by experiment: not run yet, or lost."""
-        return {} if (header := self.header) is None else missing_runs(header, self.ended.values())
+    def missing(self, experiment: str | None = None) -> dict[str, list[RunKey]]:
+        """The planned runs that have not ended, by experiment (or of one): not run yet, or lost."""
+        if (header := self.header) is None:
+            return {}
+        return missing_runs(header, self.ended.values(), experiment)
 
     def rows(self) -> list[RunRecord]:
         """Every run that was started, by experiment, beta, learning rate and seed, baselines last."""

@@ -107,7 +107,7 @@ class Plan:
                 raise ValueError(f"{since}; {way}, or choose another folder")
 
     def check_same_code(self) -> None:
-        """ValueError if `study.json` names other code: a worker does not write it, and it says what the runs trained."""
+        """ValueError if `study.json` names other code: a worker does not write it."""
         for _, changed in self._changed_code(self._before() or {"targets": None}):
             since = f"the code has changed since the plan of {self.path} was written ({', '.join(changed)})"
             raise ValueError(f"{since}; give the sweep's command again, with --plan-only for workers")
