@@ -76,7 +76,7 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
         r"20,000 steps: beta 0\.9528, a memory of 21 steps",
         r"<pre>.*horizon   plan",  # the advice shows itself
         r"6 of 6 runs",  # the live table, as it was last
-        r"<th style='text-align:left'>best beta</th>",  # the study shows itself
+        r"Best\(beta=0\.\d+, interval=",  # the best measured beta, with its uncertainty
         r"0\.82217",
         r"<iframe srcdoc=.{0,200}doctype html",  # the report, inline
     ):

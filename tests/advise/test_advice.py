@@ -203,7 +203,7 @@ def test_seeds_and_betas():
     several = advise([*seeds, *worse, *other], budget=20_000)
     assert several.useful == pytest.approx(11_250, rel=0.03)  # a mean over the four runs that count
     assert several.used is None
-    assert any("two with the lowest loss" in doubt for doubt in several.doubts)
+    assert any("two betas with the lowest loss" in doubt for doubt in several.doubts)
     mixed = advise([seeds[0], run([1 / (i + 1) for i in range(40)])], budget=20_000)
     assert (mixed.turned, mixed.high) == (False, 20_000)
     assert "not all runs turned" in str(mixed)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oneclock.lab.sweep_target  # noqa: F401 - committed studies are of experiments of the lab
@@ -207,6 +207,7 @@ def test_no_answer_where_nothing_ran_or_nothing_is_finite():
         max_size=24,
     )
 )
+@example({(0.5, 1): 1.0, (0.5, 2): 1.0, (0.5, 3): 1.0, (0.0, 2): 0.0, (0.0, 3): math.inf})
 def test_any_losses_have_an_answer_or_a_word(losses):
     found = best_beta((b, s, loss) for (b, s), loss in losses.items())
     finite = {b for (b, _), loss in losses.items() if math.isfinite(loss)}

@@ -225,7 +225,7 @@ def _without_repeats(runs: Sequence[CellRun]) -> tuple[list[CellRun], list[int]]
     losses: dict[tuple[Beta, float | None, int], float] = {}
     for beta, lr, seed, loss in runs:
         run = (beta, lr, first.get(seed, seed))
-        if math.isnan(losses.get(run, math.nan)):
+        if math.isnan(losses.get(run, math.nan)) or math.isinf(loss):  # a run that diverged always counts
             losses[run] = loss
     return [(*run, loss) for run, loss in losses.items()], [seed for seed, one in first.items() if seed != one]
 
