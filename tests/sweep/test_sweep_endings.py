@@ -160,9 +160,7 @@ def test_when_the_server_is_killed_a_mere_fork_of_a_run_ends_too(tmp_path):
     process.communicate(timeout=60)
     assert process.returncode == 0
     stat = Path(f"/proc/{fork}/stat")
-    until(
-        lambda: not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
-    )  # ended, perhaps not reaped
+    until(lambda: not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z")
     assert marked.gone(within=5)
 
 
